@@ -1,0 +1,1 @@
+"""One command for multi-agent reinforcement learning."""

@@ -1,0 +1,136 @@
+"""What a plugin author writes. Three kinds of plugin, each a frozen dataclass whose fields are its options.
+
+The loop that calls them, without the bookkeeping::
+
+    env = environment.make_batch(n)  # or n copies of environment.make()
+    learner = algorithm.build(spec, seed=seed, device=device)
+    obs, carry = env.reset(seeds), {}
+    while budget:
+        acts = learner.act(obs, carry, rng=rng, mode="explore")
+        step = env.step(acts.action, next_seeds)
+        memory.add(obs, acts, step)
+        if memory.due():
+            gradients = executor.gradients(learner, memory.batch(), round)
+            metrics = learner.apply(gradients)
+        obs, carry = step.obs, acts.carry  # rows of ended episodes set to zero
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from marlctl.records import (
+    Acts,
+    Array,
+    Batch,
+    EnvSpec,
+    Gradient,
+    Joint,
+    Metrics,
+    Mode,
+    Replay,
+    Rollout,
+    State,
+    Step,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from pettingzoo import ParallelEnv
+
+
+@runtime_checkable
+class Environment(Protocol):
+    """A scenario (group `marlctl.environments`). Opens PettingZoo environments, and nothing else.
+
+    Optional beside `make`:
+
+    - `make_batch(n) -> BatchedEnv`: n copies stepped in one call;
+    - `team(agent) -> str`: the agent's team (without it: its name less the number); a team called
+      "adversary" is who `--adv-policy` speaks of;
+    - `action_parts(env) -> {agent: sizes}`: how a Box action divides, a move and a message say;
+    - `with_length(steps) -> Environment`: the same scenario with episodes of that length;
+    - `diagnostic() -> Environment` and `diagnose(agent, info) -> {name: number}`: the scenario's own
+      measures for `eval --benchmark`;
+    - `score(returns) -> float`, `solved_at`: how the task's authors judge an episode.
+    """
+
+    def make(self, *, render_mode: str | None = None) -> ParallelEnv[str, Any, Any]: ...
+
+
+class BatchedEnv(Protocol):
+    """n copies of a scenario. Arrays are (n, ...) with the agents side by side, in spec order."""
+
+    spec: EnvSpec
+    n: int
+
+    def reset(self, seeds: Sequence[int]) -> tuple[Joint, Joint | None]:
+        """Begin an episode in every copy; what the agents see, and the actions allowed if masked."""
+
+    def step(self, action: Joint, seeds: Sequence[int]) -> Step:
+        """One step of every copy; one whose episode ends is reset with its seed in the same call."""
+
+    def state(self) -> State:
+        """Everything needed to go on from here."""
+
+    def load(self, state: State) -> tuple[Joint, Joint | None]:
+        """Be where `state` was taken; what the agents see there."""
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class Algorithm(Protocol):
+    """A way of learning (group `marlctl.algorithms`). Builds learners, and says what memory they need.
+
+    Optional: `drives(spec) -> str | None`, why this algorithm cannot drive such agents.
+    """
+
+    @property
+    def memory(self) -> Replay | Rollout: ...
+
+    def build(self, spec: EnvSpec, *, seed: int, device: str) -> Learner: ...
+
+
+class Learner(Protocol):
+    """What an algorithm builds: maths and nothing else.
+
+    `gradients` changes nothing; all gradients of a round read the state before the round. Randomness
+    inside it is keyed by (run seed, round, purpose, agent), never by the process.
+    """
+
+    units: tuple[str, ...]
+    plays: Mode  # how the policy is meant to be used once trained: "sample" or "greedy"
+
+    def act(
+        self,
+        obs: Mapping[str, Array],
+        carry: Mapping[str, Array],
+        *,
+        rng: np.random.Generator,
+        mode: Mode,
+        mask: Mapping[str, Array] | None = None,
+    ) -> Acts:
+        """Act for the agents in `obs`, all or some of them."""
+
+    def gradients(self, units: Sequence[str], batch: Batch, round: int) -> dict[str, Gradient]: ...
+
+    def apply(self, gradients: Mapping[str, Gradient]) -> Metrics: ...
+
+    def weights(self) -> State:
+        """All that `act` and `gradients` read."""
+
+    def load_weights(self, weights: State) -> None: ...
+
+    def state(self) -> State:
+        """Everything a checkpoint must hold, as arrays and plain numbers."""
+
+    def load(self, state: State) -> None: ...
+
+
+@runtime_checkable
+class CodingScheme(Protocol):
+    """A code over units of learning (group `marlctl.coding_schemes`)."""
+
+    def matrix(self, n_learners: int, n_units: int, rng: np.random.Generator) -> Array: ...

@@ -1,0 +1,157 @@
+"""Finding and loading plugins: by name, through installed entry points, one at a time.
+
+Listing reads package metadata and imports nothing. Loading goes through stevedore, which is handed
+the one entry point we found: its own cache can be stale, and of two plugins with one name it would
+pick one silently.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, cast
+
+from marlctl.errors import ConfigError, MarlctlError, PluginError
+from marlctl.options import unknown
+
+
+class Kind(Enum):
+    """The groups plugins come in."""
+
+    ALGORITHM = "marlctl.algorithms"
+    ENVIRONMENT = "marlctl.environments"
+    FAMILY = "marlctl.environment_families"
+    SCHEME = "marlctl.coding_schemes"
+
+    @property
+    def word(self) -> str:
+        return {"FAMILY": "scenario family", "SCHEME": "coding scheme"}.get(self.name, self.name.lower())
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A plugin as its package's metadata announces it; nothing of it has been imported."""
+
+    kind: Kind
+    name: str
+    package: str
+    version: str
+    entry: EntryPoint
+
+    @property
+    def origin(self) -> str:
+        return f"{self.package} {self.version}"
+
+
+def installed(kind: Kind) -> tuple[Plugin, ...]:
+    """Every plugin of a kind, by name, from installed metadata."""
+    found = {}
+    for entry in entry_points(group=kind.value):
+        dist = entry.dist
+        package, version = (dist.name, dist.version) if dist else ("?", "?")
+        # One distribution can be seen twice when its folder is on the path twice.
+        found[entry.name, package, entry.value] = Plugin(kind, entry.name, package, version, entry)
+    return tuple(sorted(found.values(), key=lambda plugin: (plugin.name, plugin.package)))
+
+
+def find(kind: Kind, name: str) -> Plugin:
+    """The one plugin of this name; `package:name` chooses between two."""
+    package, _, short = name.rpartition(":")
+    plugins = installed(kind)
+    hits = [p for p in plugins if p.name == short and package in ("", p.package)]
+    if not hits:
+        raise ConfigError(unknown(name, sorted({p.name for p in plugins}), what=kind.word))
+    if len(hits) > 1:
+        owners = " and ".join(p.origin for p in hits)
+        choices = " or ".join(f"{p.package}:{p.name}" for p in hits)
+        raise PluginError(
+            f"two plugins are called {short!r}: {owners}; uninstall one, or say which: {choices}"
+        )
+    return hits[0]
+
+
+def load(plugin: Plugin) -> Any:
+    """Import one plugin; whatever goes wrong in it becomes one PluginError."""
+    from stevedore.driver import DriverManager  # noqa: PLC0415 (listing must not pay for it)
+
+    class OneDriver(DriverManager[Any]):
+        def list_entry_points(self) -> list[EntryPoint]:
+            return [plugin.entry]
+
+    try:
+        return OneDriver(plugin.kind.value, plugin.name, on_load_failure_callback=_reraise).driver
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 (a plugin may even call sys.exit while it is imported)
+        raise PluginError(
+            f"plugin {plugin.name!r} of {plugin.origin} cannot be loaded: {type(error).__name__}: {error}; "
+            f"repair it with `pip install --force-reinstall {plugin.package}` or remove it with "
+            f"`pip uninstall {plugin.package}`"
+        ) from error
+
+
+def _reraise(_manager: Any, _entry: EntryPoint, error: BaseException) -> None:
+    raise error
+
+
+def algorithm(name: str) -> type:
+    """The options class of an algorithm."""
+    return _checked(find(Kind.ALGORITHM, name), "build")
+
+
+def scheme(name: str) -> type:
+    """The options class of a coding scheme."""
+    return _checked(find(Kind.SCHEME, name), "matrix")
+
+
+def environment(scenario: str) -> type:
+    """The options class of a scenario: `simple_tag`, `simple_tag_v3`, `mpe/simple_tag` or `module:factory`."""
+    known = installed(Kind.ENVIRONMENT)
+    packages = {p.package for p in known}
+    head, colon, _ = scenario.partition(":")
+    if colon and head not in packages:
+        from marlctl.factory import from_path  # noqa: PLC0415 (imports the user's module)
+
+        return from_path(scenario)
+    family, slash, rest = scenario.partition("/")
+    if slash:
+        return _from_family(find(Kind.FAMILY, family), rest)
+    names = {p.name for p in known}
+    short = scenario.rpartition(":")[2]
+    plain, version = _without_version(short)
+    if short in names or plain not in names:
+        return _checked(find(Kind.ENVIRONMENT, scenario), "make")
+    loaded = _checked(find(Kind.ENVIRONMENT, plain), "make")
+    offered = getattr(loaded, "version", None)
+    if version != offered:
+        has = f"{plain}_{offered}" if offered else "no numbered versions"
+        raise ConfigError(f"no scenario {scenario!r}; installed is {has}")
+    return loaded
+
+
+def _without_version(name: str) -> tuple[str, str]:
+    match = re.fullmatch(r"(.+?)[_-](v\d+)", name)
+    return (match[1].replace("-", "_"), match[2]) if match else (name, "")
+
+
+def _from_family(plugin: Plugin, name: str) -> type:
+    family = cast("Callable[[str], type]", load(plugin))
+    try:
+        return family(name)
+    except MarlctlError:
+        raise
+    except ImportError as error:
+        raise PluginError(f"{plugin.name}/{name} of {plugin.origin} cannot be loaded: {error}") from error
+
+
+def _checked(plugin: Plugin, method: str) -> type:
+    loaded = load(plugin)
+    if not (isinstance(loaded, type) and hasattr(loaded, "__dataclass_fields__") and hasattr(loaded, method)):
+        raise PluginError(
+            f"plugin {plugin.name!r} of {plugin.origin} is not what a {plugin.kind.word} must be: "
+            f"a dataclass with a method `{method}`"
+        )
+    return loaded
