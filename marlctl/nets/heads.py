@@ -1,0 +1,106 @@
+"""From a network's outputs to actions, for every agent of a stack at once.
+
+An agent's action has one or more parts (a move, a message). The stack's output is a block for each
+part, padded to the longest, so agents with different actions share one product; `place` puts the
+blocks where each agent's columns lie in the joint action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from marlctl.records import ActionSpec, Array, Layout
+
+CLOSED = -1e9  # a logit nobody chooses
+
+
+class Heads:
+    """The action heads of a stack of actors: one-hot, soft or squashed, as each agent's space asks."""
+
+    def __init__(self, agents: Sequence[str], specs: Sequence[ActionSpec], layout: Layout, *, soft: bool, device: str) -> None:
+        self.parts = max(len(spec.parts) for spec in specs)
+        self.longest = max(max(spec.parts) for spec in specs)
+        self.size = self.parts * self.longest
+        units = len(specs)
+        used = np.zeros((units, self.parts, self.longest), bool)
+        # Column `layout.width` does not exist in the joint action: padding is written there and cut off.
+        columns = np.full((units, self.parts, self.longest), layout.width)
+        low = np.zeros((units, 1, self.size), np.float32)
+        high = np.ones((units, 1, self.size), np.float32)
+        for u, (agent, spec) in enumerate(zip(agents, specs, strict=True)):
+            place = layout.columns[agent]
+            start = place.start if isinstance(place, slice) else place
+            for p, length in enumerate(spec.parts):
+                used[u, p, :length] = True
+                columns[u, p, :length] = np.arange(start, start + length)
+                start += length
+            if spec.kind == "box":
+                flat = used[u].ravel()
+                low[u, 0, flat], high[u, 0, flat] = spec.low, spec.high
+        self.width = layout.width
+        self.used = torch.from_numpy(used.reshape(units, 1, self.size)).to(device)
+        self.columns = torch.from_numpy(columns.reshape(units, 1, self.size)).to(device)
+        self.low, self.high = torch.from_numpy(low).to(device), torch.from_numpy(high).to(device)
+        squashed = [spec.kind == "box" and not soft for spec in specs]
+        self.squashed = torch.tensor(squashed, device=device).view(-1, 1, 1)
+        self.any_squashed, self.all_squashed = any(squashed), all(squashed)
+        self.soft = torch.tensor([spec.kind == "box" for spec in specs], device=device).view(-1, 1, 1) & soft
+
+    def outputs(self, unit: int) -> Array:
+        """Which of the stack's outputs the unit uses."""
+        return self.used[unit, 0].cpu().numpy()
+
+    def action(self, out: Tensor, units: Tensor, *, noise: Tensor | None, mask: Tensor | None = None) -> Tensor:
+        """Outputs (units, rows, size) to actions (units, rows, size), differentiable.
+
+        `noise` is Gumbel noise that draws from the policy; without it the likeliest action is taken.
+        Discrete actions are one-hot with the gradient of the softmax (straight through).
+        """
+        squashed = self.low[units] + (self.high - self.low)[units] * (torch.tanh(out) + 1) / 2 if self.any_squashed else out
+        if self.all_squashed:
+            return squashed
+        choice = self._choice(out, units, noise, mask)
+        return torch.where(self.squashed[units], squashed, choice) if self.any_squashed else choice
+
+    def _choice(self, out: Tensor, units: Tensor, noise: Tensor | None, mask: Tensor | None) -> Tensor:
+        open_ = self.used[units] if mask is None else self.used[units] & mask
+        logits = out.masked_fill(~open_, CLOSED)
+        blocks = (logits if noise is None else logits + noise).unflatten(-1, (self.parts, self.longest))
+        soft = torch.softmax(blocks, dim=-1)
+        hard = torch.zeros_like(soft).scatter_(-1, blocks.argmax(dim=-1, keepdim=True), 1.0)
+        straight = hard + (soft - soft.detach())
+        if bool(self.soft.any()):
+            straight = torch.where(self.soft[units].unsqueeze(-1), soft, straight)
+        return straight.flatten(-2)
+
+    def place(self, action: Tensor, units: Tensor, joint: Tensor) -> Tensor:
+        """The joint action (rows, width) once for each unit, with the unit's own part replaced by `action`."""
+        rows = joint.shape[0]
+        wide = torch.nn.functional.pad(joint, (0, 1)).expand(len(units), rows, self.width + 1)
+        return wide.scatter(2, self.columns[units].expand(-1, rows, -1), action)[..., : self.width]
+
+    def join(self, action: Tensor) -> Tensor:
+        """Every unit's action (units, rows, size) side by side: (rows, width)."""
+        rows = action.shape[1]
+        joint = action.new_zeros(rows, self.width + 1)
+        flat = self.columns.expand(-1, rows, -1).transpose(0, 1).reshape(rows, -1)
+        return joint.scatter(1, flat, action.transpose(0, 1).reshape(rows, -1))[:, : self.width]
+
+    def spread(self, joint: Tensor, units: Tensor) -> Tensor:
+        """A joint array (rows, width) as each unit sees its own part: (units, rows, size)."""
+        wide = torch.nn.functional.pad(joint, (0, 1))
+        return wide[:, self.columns[units, 0]].transpose(0, 1)
+
+    def square(self, out: Tensor, units: Tensor) -> Tensor:
+        """The mean square of the outputs each unit really uses: (units, rows)."""
+        used = self.used[units]
+        return (out.square() * used).sum(-1) / used.sum(-1)
+
+
+def gumbel(uniform: Array) -> Array:
+    """Gumbel noise from float32 numbers drawn from [0, 1), never infinite."""
+    return -np.log(-np.log(np.maximum(uniform, np.float32(2**-25))))

@@ -1,0 +1,76 @@
+"""Several multi-layer perceptrons of one shape, run as one batched product.
+
+The parameters of a stack are one flat tensor, (units, size): an optimizer step, a target update or a
+gradient that travels is then one array, whatever the layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod, sqrt
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from marlctl.records import Array
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "tanh": torch.tanh, "elu": F.elu}
+
+
+@dataclass(frozen=True)
+class MLP:
+    """The shape of a network: its layer sizes from input to output."""
+
+    sizes: tuple[int, ...]
+    activation: str = "relu"
+    layer_norm: bool = False
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Tensor name to shape, in the order they lie in the flat vector."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        for layer, (wide, narrow) in enumerate(zip(self.sizes, self.sizes[1:], strict=False)):
+            shapes[f"{layer}.weight"] = (wide, narrow)
+            shapes[f"{layer}.bias"] = (narrow,)
+        return shapes
+
+    @cached_property
+    def lengths(self) -> list[int]:
+        return [prod(shape) for shape in self.shapes.values()]
+
+    @property
+    def size(self) -> int:
+        return sum(self.lengths)
+
+    def init(self, rng: np.random.Generator, *, inputs: int, outputs: int) -> Array:
+        """Xavier-uniform weights and zero biases for a unit that uses so many of the inputs and outputs.
+
+        What only pads the stack gets zeros, so a unit starts the same whatever it is stacked with.
+        """
+        last = len(self.sizes) - 2
+        flat = []
+        for layer, (wide, narrow) in enumerate(zip(self.sizes, self.sizes[1:], strict=False)):
+            used = (inputs if layer == 0 else wide, outputs if layer == last else narrow)
+            bound = sqrt(6 / sum(used))
+            weight = np.zeros((wide, narrow), np.float32)
+            weight[: used[0], : used[1]] = rng.uniform(-bound, bound, used)
+            flat += [weight.ravel(), np.zeros(narrow, np.float32)]
+        return np.concatenate(flat)
+
+    def __call__(self, flat: Tensor, x: Tensor) -> Tensor:
+        """(units, size) parameters and (units, rows, inputs) to (units, rows, outputs)."""
+        tensors = flat.split(self.lengths, dim=1)
+        layers = len(self.sizes) - 1
+        for layer in range(layers):
+            wide, narrow = self.sizes[layer], self.sizes[layer + 1]
+            weight = tensors[2 * layer].view(-1, wide, narrow)
+            x = torch.baddbmm(tensors[2 * layer + 1].unsqueeze(1), x, weight)
+            if layer < layers - 1:
+                if self.layer_norm:
+                    x = F.layer_norm(x, (narrow,))
+                x = ACTIVATIONS[self.activation](x)
+        return x

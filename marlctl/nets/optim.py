@@ -1,0 +1,52 @@
+"""Optimizer, clipping and target update on the flat (units, size) tensors of a stack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from marlctl.records import State
+
+
+def clip_parts(flat: Tensor, lengths: list[int], limit: float) -> Tensor:
+    """Scale each tensor of each unit to at most `limit` in L2 norm, as the original does (not the whole)."""
+    if limit == 0:
+        return flat
+    parts = flat.split(lengths, dim=1)
+    return torch.cat([part * (limit / part.norm(dim=1, keepdim=True).clamp(min=limit)) for part in parts], dim=1)
+
+
+def polyak(target: Tensor, online: Tensor, tau: float) -> None:
+    """Move the target a little towards the online parameters."""
+    target.lerp_(online, tau)
+
+
+@dataclass
+class Adam:
+    """Adam with the usual constants, over every unit at once."""
+
+    flat: Tensor
+    lr: float
+
+    def __post_init__(self) -> None:
+        self.mean = torch.zeros_like(self.flat)
+        self.square = torch.zeros_like(self.flat)
+        self.steps = 0
+
+    def step(self, gradient: Tensor) -> None:
+        self.steps += 1
+        self.mean.lerp_(gradient, 0.1)
+        self.square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+        correction = (1 - 0.999**self.steps) ** 0.5
+        rate = self.lr / (1 - 0.9**self.steps)
+        self.flat.addcdiv_(self.mean, self.square.sqrt().div_(correction).add_(1e-8), value=-rate)
+
+    def state(self) -> State:
+        return {"mean": self.mean.cpu().numpy(), "square": self.square.cpu().numpy(), "steps": self.steps}
+
+    def load(self, state: State) -> None:
+        self.mean.copy_(torch.from_numpy(state["mean"]))
+        self.square.copy_(torch.from_numpy(state["square"]))
+        self.steps = int(state["steps"])
