@@ -93,15 +93,10 @@ class Algorithm(Protocol):
     def build(self, spec: EnvSpec, *, seed: int, device: str) -> Learner: ...
 
 
-class Learner(Protocol):
-    """What an algorithm builds: maths and nothing else.
+class Policy(Protocol):
+    """Whoever can act: a learner, or a player that does not learn."""
 
-    `gradients` changes nothing; all gradients of a round read the state before the round. Randomness
-    inside it is keyed by (run seed, round, purpose, agent), never by the process.
-    """
-
-    units: tuple[str, ...]
-    plays: Mode  # how the policy is meant to be used once trained: "sample" or "greedy"
+    plays: Mode  # how it is meant to be used once trained: "sample" or "greedy"
 
     def act(
         self,
@@ -113,6 +108,16 @@ class Learner(Protocol):
         mask: Mapping[str, Array] | None = None,
     ) -> Acts:
         """Act for the agents in `obs`, all or some of them."""
+
+
+class Learner(Policy, Protocol):
+    """What an algorithm builds: maths and nothing else.
+
+    `gradients` changes nothing; all gradients of a round read the state before the round. Randomness
+    inside it is keyed by (run seed, round, purpose, agent), never by the process.
+    """
+
+    units: tuple[str, ...]
 
     def gradients(self, units: Sequence[str], batch: Batch, round: int) -> dict[str, Gradient]: ...
 

@@ -40,6 +40,13 @@ class Layout:
         """One number an agent."""
         return cls({agent: i for i, agent in enumerate(agents)}, len(agents))
 
+    def only(self, agents: tuple[str, ...]) -> Layout:
+        """The same for some of the agents."""
+        if any(isinstance(place, int) for place in self.columns.values()):
+            return Layout.of_scalars(agents)
+        places = {agent: self.columns[agent] for agent in agents}
+        return Layout.of_sizes({a: p.stop - p.start for a, p in places.items() if isinstance(p, slice)})
+
     def joint(self, array: Array) -> Joint:
         return Joint(array, self)
 
@@ -65,6 +72,10 @@ class Joint(Mapping[str, Array]):
 
     def __getitem__(self, agent: str) -> Array:
         return self.array[..., self.layout.columns[agent]]
+
+    def only(self, agents: tuple[str, ...]) -> Joint:
+        """Some of the agents' data, side by side again."""
+        return self.layout.only(agents).join({agent: self[agent] for agent in agents})
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.layout.columns)

@@ -1,14 +1,14 @@
-"""Playing: a learner acts in n copies of an environment, one step of all copies at a time."""
+"""Playing: a policy acts in n copies of an environment, one step of all copies at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
 
-from marlctl.contracts import BatchedEnv, Learner
+from marlctl.contracts import BatchedEnv, Policy
 from marlctl.errors import DivergedError
 from marlctl.records import Acts, Array, Joint, Mode, State, Step
 from marlctl.seeding import episode_seed
@@ -28,6 +28,7 @@ class Played:
 class Episodes:
     """Episodes that ended in a step."""
 
+    copies: Array  # (episodes,) the copy each was played in
     returns: Array  # (episodes, agents)
     lengths: Array  # (episodes,)
 
@@ -35,8 +36,16 @@ class Episodes:
 class Player:
     """Keeps the open episodes of n copies: what is seen, what is carried, what was earned so far."""
 
-    def __init__(self, env: BatchedEnv, learner: Learner, *, seed: int, mode: Mode) -> None:
-        self.env, self.learner, self.seed, self.mode = env, learner, seed, mode
+    def __init__(
+        self,
+        env: BatchedEnv,
+        policy: Policy,
+        *,
+        seed: int,
+        mode: Mode,
+        seed_of: Callable[[int, int, int], int] = episode_seed,
+    ) -> None:
+        self.env, self.policy, self.seed, self.mode, self._seed_of = env, policy, seed, mode, seed_of
         n = env.n
         self.rng = np.random.Generator(np.random.PCG64(episode_seed(seed, -1, 0)))
         self.episode = np.zeros(n, np.int64)  # number of the episode each copy is in
@@ -44,12 +53,12 @@ class Player:
         self.lengths = np.zeros(n, np.int64)
         self.carry: dict[str, Array] = {}
         self.time = {"acting": 0.0, "environment": 0.0}
-        self.obs, self.mask = env.reset([episode_seed(seed, copy, 0) for copy in range(n)])
-        self._next_seeds = [episode_seed(seed, copy, 1) for copy in range(n)]
+        self.obs, self.mask = env.reset([seed_of(seed, copy, 0) for copy in range(n)])
+        self._next_seeds = [seed_of(seed, copy, 1) for copy in range(n)]
 
     def step(self) -> tuple[Played, Episodes]:
         start = perf_counter()
-        acts = self.learner.act(self.obs, self.carry, rng=self.rng, mode=self.mode, mask=self.mask)
+        acts = self.policy.act(self.obs, self.carry, rng=self.rng, mode=self.mode, mask=self.mask)
         if not np.isfinite(acts.action.array).all():
             agent = next(a for a in acts.action if not np.isfinite(acts.action[a]).all())
             raise DivergedError(f"the action of {agent} is not finite; a smaller algo.lr may help")
@@ -66,7 +75,7 @@ class Player:
         return played, episodes
 
     def _end(self, copies: Array) -> Episodes:
-        done = Episodes(self.returns[copies], self.lengths[copies])
+        done = Episodes(copies, self.returns[copies], self.lengths[copies])
         if len(copies):
             self.returns[copies] = 0
             self.lengths[copies] = 0
@@ -74,7 +83,7 @@ class Player:
             for array in self.carry.values():
                 array[copies] = 0
             for copy in copies:
-                self._next_seeds[copy] = episode_seed(self.seed, int(copy), int(self.episode[copy]) + 1)
+                self._next_seeds[copy] = self._seed_of(self.seed, int(copy), int(self.episode[copy]) + 1)
         return done
 
     def state(self) -> State:
@@ -96,7 +105,7 @@ class Player:
         self.returns[:] = state["returns"]
         self.lengths[:] = state["lengths"]
         self.carry = {name: np.array(array) for name, array in state["carry"].items()}
-        self._next_seeds = [episode_seed(self.seed, c, int(e) + 1) for c, e in enumerate(self.episode)]
+        self._next_seeds = [self._seed_of(self.seed, c, int(e) + 1) for c, e in enumerate(self.episode)]
         return bool(np.array_equal(self.obs.array, state["obs"]))
 
 

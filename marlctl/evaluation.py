@@ -1,0 +1,162 @@
+"""Playing a trained policy and judging it: returns and the scenario's own diagnostics, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from marlctl.config import match_agents
+from marlctl.contracts import BatchedEnv, Policy
+from marlctl.copies import make_batch
+from marlctl.policies import Cast, load_saved, players
+from marlctl.records import Array, EnvSpec, Mode
+from marlctl.rollout import Player
+from marlctl.rundir import RunFolder
+from marlctl.seeding import episode_seed, stream
+
+COPIES = 16  # copies of the environment an evaluation plays in
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What episodes of play came to."""
+
+    spec: EnvSpec
+    returns: Array  # (episodes, agents)
+    lengths: Array  # (episodes,)
+    diagnostics: Mapping[str, Mapping[str, Array]]  # name to "per_step", "per_episode", "final": (episodes, agents)
+
+    @property
+    def total(self) -> float:
+        return float(self.returns.sum(1).mean())
+
+    def of(self, who: str) -> float:
+        """The mean return of `total` or of a team."""
+        if who == "total":
+            return self.total
+        columns = [self.spec.names.index(agent) for agent in self.spec.teams[who]]
+        return float(self.returns[:, columns].sum(1).mean())
+
+    def summary(self, seed: int = 0) -> dict[str, Any]:
+        """Means and 95 % bootstrap intervals, in all, by team and by agent."""
+        names = self.spec.names
+        teams = {team: [names.index(a) for a in agents] for team, agents in self.spec.teams.items()}
+        result: dict[str, Any] = {
+            "total": interval(self.returns.sum(1), seed),
+            "teams": {team: interval(self.returns[:, columns].sum(1), seed) for team, columns in teams.items()},
+            "agents": {name: interval(self.returns[:, i], seed) for i, name in enumerate(names)},
+            "episodes": len(self.returns),
+            "length": float(self.lengths.mean()),
+        }
+        if self.diagnostics:
+            result["diagnostics"] = {
+                name: {
+                    agent: {how: float(values[:, i].mean()) for how, values in measures.items()}
+                    for i, agent in enumerate(names)
+                    if not np.isnan(measures["final"][:, i]).all()
+                }
+                for name, measures in self.diagnostics.items()
+            }
+        return result
+
+
+def interval(values: Array, seed: int = 0, draws: int = 2000) -> dict[str, Any]:
+    """The mean and its 95 % bootstrap interval."""
+    rng = stream(seed, "bootstrap")
+    means = values[rng.integers(len(values), size=(draws, len(values)))].mean(1)
+    low, high = np.percentile(means, [2.5, 97.5])
+    return {"mean": float(values.mean()), "ci95": [float(low), float(high)]}
+
+
+def play(
+    env: BatchedEnv, policy: Policy, *, seed: int, mode: Mode, episodes: int | None = None, steps: int = 0
+) -> Scores:
+    """Play so many episodes, or episodes until `steps` steps are played; episode i is the same game for any n."""
+    player = Player(env, policy, seed=seed, mode=mode, seed_of=lambda s, copy, k: episode_seed(s, -2, k * env.n + copy))
+    found: dict[int, _Episode] = {}
+    open_ = [_Episode(len(env.spec.names)) for _ in range(env.n)]
+    played = np.zeros(env.n, np.int64)  # episodes each copy has finished
+    while not _enough(found, episodes, steps):
+        step, ended = player.step()
+        for copy in range(env.n) if step.step.diagnostics else ():
+            open_[copy].add({name: joint.array[copy] for name, joint in step.step.diagnostics.items()})
+        for copy, returns, length in zip(ended.copies, ended.returns, ended.lengths, strict=True):
+            episode = open_[copy]
+            episode.returns, episode.length = returns, int(length)
+            found[int(played[copy]) * env.n + int(copy)] = episode
+            open_[copy] = _Episode(len(env.spec.names))
+            played[copy] += 1
+    return _scores(env.spec, [found[i] for i in range(_wanted(found, episodes, steps))])
+
+
+class _Episode:
+    def __init__(self, n_agents: int) -> None:
+        self.returns: Array = np.zeros(n_agents)
+        self.length = 0
+        self.sums: dict[str, Array] = {}
+        self.last: dict[str, Array] = {}
+
+    def add(self, diagnostics: Mapping[str, Array]) -> None:
+        for name, values in diagnostics.items():
+            self.sums[name] = self.sums.get(name, 0.0) + values
+            self.last[name] = values
+
+
+def _wanted(found: Mapping[int, _Episode], episodes: int | None, steps: int) -> int:
+    """How many episodes count: those asked for, or the first whose lengths reach `steps`."""
+    if episodes is not None:
+        return episodes
+    count = total = 0
+    while total < steps and count in found:
+        total += found[count].length
+        count += 1
+    return count
+
+
+def _enough(found: Mapping[int, _Episode], episodes: int | None, steps: int) -> bool:
+    count = _wanted(found, episodes, steps)
+    if episodes is None and sum(found[i].length for i in range(count)) < steps:
+        return False
+    return all(i in found for i in range(count))
+
+
+def _scores(spec: EnvSpec, episodes: list[_Episode]) -> Scores:
+    lengths = np.array([e.length for e in episodes])
+    diagnostics = {}
+    for name in episodes[0].sums:
+        sums = np.stack([e.sums[name] for e in episodes])
+        final = np.stack([e.last[name] for e in episodes])
+        diagnostics[name] = {"per_step": sums / lengths[:, None], "per_episode": sums, "final": final}
+    return Scores(spec, np.stack([e.returns for e in episodes]), lengths, diagnostics)
+
+
+def evaluate(
+    folder: RunFolder,
+    *,
+    episodes: int | None = 100,
+    steps: int = 0,
+    which: str = "last",
+    seed: int = 0,
+    mode: Mode | None = None,
+    diagnostics: bool = False,
+) -> Scores:
+    """Score a run's policy over fresh episodes; agents it did not teach play as they did in training."""
+    config = folder.config()
+    saved = load_saved(folder, which)
+    n = min(COPIES, episodes or COPIES)
+    env = make_batch(
+        config.env,
+        n,
+        length=config.run.max_episode_len,
+        num_adversaries=config.run.num_adversaries,
+        diagnostics=diagnostics,
+    )
+    try:
+        fixed = players(match_agents(config.policy, env.spec.names), env.spec)
+        cast = Cast(env.spec, {name: fixed.get(name, saved.learner) for name in env.spec.names}, override=mode)
+        return play(env, cast, seed=seed, mode=mode or saved.learner.plays, episodes=episodes, steps=steps)
+    finally:
+        env.close()

@@ -1,0 +1,178 @@
+"""A run folder: made once, locked while it is used, and able to explain itself wherever it is moved."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import re
+import shlex
+import socket
+import sys
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from marlctl import config as configs
+from marlctl import plugins
+from marlctl.config import Config, Values
+from marlctl.errors import BusyError, ConfigError, FileError, StorageError
+from marlctl.options import unknown
+from marlctl.storage.files import write_whole
+
+RUN_FILE = "run.toml"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where a run keeps what it makes."""
+
+    path: Path
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def timings(self) -> Path:
+        return self.path / "timings.jsonl"
+
+    def values(self) -> Values:
+        """What run.toml says, [about] included."""
+        try:
+            return configs.read_file(self.path / RUN_FILE)
+        except ConfigError as error:
+            raise FileError(str(error)) from error
+
+    def config(self) -> Config:
+        """The run's own configuration, as it was resolved when it began."""
+        return configs.resolve(self.values())
+
+    @property
+    def created(self) -> str:
+        return str(self.values().get("about", {}).get("created", ""))
+
+    def write(self, config: Config) -> None:
+        about = self.values()["about"] if (self.path / RUN_FILE).is_file() else _about(config)
+        values: dict[str, Any] = {**config.values, "about": about}
+        write_whole(self.path / RUN_FILE, tomli_w.dumps(values).encode())
+
+
+def _about(config: Config) -> dict[str, Any]:
+    names = ("marlctl", "torch", "numpy", "pettingzoo", "mpe2", "h5py", "gymnasium")
+    found = {}
+    for name in names:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return {
+        "created": datetime.now(timezone.utc).isoformat(timespec="microseconds"),
+        "command": shlex.join(["marlctl", *sys.argv[1:]]) if sys.argv[0].endswith("marlctl") else "",
+        "python": platform.python_version(),
+        "versions": found,
+        "plugins": {"algo": _origin(plugins.Kind.ALGORITHM, config.run.algo), "env": _env_origin(config.run.scenario)},
+    }
+
+
+def _origin(kind: plugins.Kind, name: str) -> str:
+    try:
+        return plugins.find(kind, name).origin
+    except ConfigError:
+        return name  # a factory, or a name with its version
+
+
+def _env_origin(scenario: str) -> str:
+    family, slash, _ = scenario.partition("/")
+    return _origin(plugins.Kind.FAMILY, family) if slash else _origin(plugins.Kind.ENVIRONMENT, scenario)
+
+
+def create(save_dir: Path, config: Config, name: str | None, *, force: bool = False) -> RunFolder:
+    """Make `save_dir/<scenario>/<algo>/<name>`; an existing run is not touched unless `force` moves it aside."""
+    if name is not None and not re.fullmatch(r"[A-Za-z0-9_][\w.+=-]{0,99}", name, re.ASCII):
+        raise ConfigError(f"--exp-name {name!r} cannot be a folder's name; use letters, digits, and any of . _ + = -")
+    parent = save_dir / re.sub(r"[^\w.-]+", "-", config.run.scenario) / re.sub(r"[^\w.-]+", "-", config.run.algo)
+    stamp = name or f"{datetime.now():%Y%m%d-%H%M%S}-s{config.run.seed}"
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        path = _new_folder(parent, stamp, chosen=name is not None, force=force)
+    except FileExistsError as error:
+        raise ConfigError(f"{error.filename} is a file, and a folder is needed there") from error
+    except OSError as error:
+        raise StorageError(f"cannot make {parent / stamp}: {error.strerror}") from error
+    folder = RunFolder(path)
+    folder.write(config)
+    return folder
+
+
+def _new_folder(parent: Path, stamp: str, *, chosen: bool, force: bool) -> Path:
+    for number in range(1, 1000):
+        path = parent / (stamp if number == 1 else f"{stamp}-{number}")
+        try:
+            path.mkdir()
+            return path
+        except FileExistsError:
+            if not chosen:
+                continue
+            if not force:
+                raise ConfigError(
+                    f"{path} already holds a run; --restore continues it, --force starts anew, "
+                    "another --exp-name leaves it alone"
+                ) from None
+            with lock(RunFolder(path)):  # somebody may be using it
+                aside = path.with_name(f"{path.name}.old-{datetime.now():%Y%m%d-%H%M%S-%f}")
+                path.rename(aside)
+            path.mkdir()
+            return path
+    raise ConfigError(f"{parent} holds too many runs called {stamp}")
+
+
+class lock:  # noqa: N801 (used as a context: `with lock(folder):`)
+    """Hold a run folder for this process alone; the system lets go when the process dies, however it does."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._path = folder.path / ".lock"
+
+    def __enter__(self) -> None:
+        try:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            owner = os.read(self._file, 200).decode(errors="replace").strip() or "another process"
+            os.close(self._file)
+            raise BusyError(f"{self._path.parent} is in use by {owner}; wait for it or stop it") from None
+        os.ftruncate(self._file, 0)
+        os.write(self._file, f"process {os.getpid()} on {socket.gethostname()}".encode())
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._file)
+
+
+def find_all(save_dir: Path) -> list[RunFolder]:
+    """Every run below `save_dir`, oldest first."""
+    runs = [RunFolder(path.parent) for path in save_dir.glob(f"*/*/*/{RUN_FILE}") if ".old-" not in path.parent.name]
+    return sorted(runs, key=lambda run: (run.created, run.path.name))
+
+
+def find(save_dir: Path, name: str | None = None) -> RunFolder:
+    """The run of that path or name, or the newest when none is named."""
+    if name is not None:
+        given = Path(name)
+        if (given / RUN_FILE).is_file():
+            return RunFolder(given)
+        hits = [run for run in find_all(save_dir) if run.path.name == name or str(run.path).endswith(f"/{name}")]
+        if hits:
+            return hits[-1]
+        known = [run.path.name for run in find_all(save_dir)]
+        raise ConfigError(unknown(name, known, what=f"run (as a path, or below {save_dir})"))
+    runs = find_all(save_dir)
+    if not runs:
+        raise ConfigError(f"no runs below {save_dir}; `marlctl train` makes one, --save-dir looks elsewhere")
+    return runs[-1]

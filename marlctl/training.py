@@ -1,0 +1,108 @@
+"""Training from start to end: check everything, make or continue the run folder, turn the wheel, leave cleanly."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from marlctl.config import Config
+from marlctl.errors import ConfigError, MarlctlError
+from marlctl.memory import Ring
+from marlctl.policies import load_saved
+from marlctl.records import Replay
+from marlctl.rundir import RunFolder, lock
+from marlctl.storage.files import trial
+from marlctl.wheel import Watch, Wheel
+
+
+class Stopped(MarlctlError):
+    """A signal ended the run, after a checkpoint was saved."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}; everything is saved")
+        self.exit_code = 128 + number
+
+
+def train(config: Config, folder: RunFolder, watch: Watch, *, restore: bool = False) -> None:
+    """Train until the budget is spent; with `restore`, go on where the folder's newest checkpoint is."""
+    with lock(folder), _signals() as stop:
+        wheel = Wheel(config, folder, watch)
+        try:
+            _use_threads(config.run.threads)
+            notes = _begin(wheel, restore=restore)
+            watch.started(config, wheel.spec, notes)
+            while not wheel.done:
+                wheel.turn()
+                watch.tick(wheel.progress)
+                if stop.number:
+                    wheel.save()
+                    raise Stopped(stop.number)
+            wheel.finish()
+        finally:
+            wheel.close()
+
+
+def _begin(wheel: Wheel, *, restore: bool) -> list[str]:
+    """The last checks before step 1, and the state to begin from."""
+    config, memory = wheel.config, wheel.memory
+    notes = [f"replay memory: {memory.nbytes / 1e6:,.0f} MB"]
+    keeps_rows = isinstance(memory, Ring) and config.run.save_replay
+    trial(wheel.folder.path, memory.nbytes if keeps_rows else 1 << 20)
+    wheel.checkpoints.tidy()
+    if restore:
+        return [*notes, *wheel.restore()]
+    wheel.open_logs()
+    if config.run.init_from:
+        _take_weights(wheel, config.run.init_from)
+    kind, budget = config.algo.memory, config.budget_steps
+    if isinstance(kind, Replay) and budget is not None and budget < kind.warmup:
+        notes.append(f"nothing will be learnt: the first update comes after {kind.warmup:,} steps, the budget is {budget:,}")
+    return notes
+
+
+def _take_weights(wheel: Wheel, source: str) -> None:
+    saved = load_saved(RunFolder(Path(source)))
+    if saved.spec != wheel.env.spec:
+        raise ConfigError(f"--init-from {source}: its agents are not those of this run")
+    try:
+        wheel.learner.load_weights(saved.learner.weights())
+    except (KeyError, ValueError, RuntimeError) as error:
+        raise ConfigError(f"--init-from {source}: its networks are not those of this run: {error}") from error
+
+
+def _use_threads(threads: int | None) -> None:
+    """Tell torch, where the algorithm brought it along."""
+    torch = sys.modules.get("torch")
+    if threads and torch:
+        torch.set_num_threads(threads)
+
+
+class _Stop:
+    number = 0
+
+
+@contextmanager
+def _signals() -> Iterator[_Stop]:
+    """Turn the first signal into a wish to stop; the second one ends the process as usual."""
+    stop = _Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop  # only the main thread may set handlers; a notebook's worker is stopped otherwise
+        return
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        stop.number = number
+        signal.signal(number, before[number])
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    for number in before:
+        signal.signal(number, note)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

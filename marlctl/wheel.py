@@ -1,0 +1,318 @@
+"""The wheel: step, remember, learn when due, now and then evaluate and save.
+
+Everything that happens is decided by the configuration and its seed. A save is taken between two
+turns, when all parts of the run agree on what has happened.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+
+from marlctl.config import Config, match_agents
+from marlctl.contracts import BatchedEnv, Learner
+from marlctl.copies import make_batch
+from marlctl.errors import ConfigError, DivergedError, FileError
+from marlctl.evaluation import COPIES, Scores, play
+from marlctl.executors import Serial
+from marlctl.memory import Ring, make_memory, row_bytes
+from marlctl.metrics import Lines, Tally, returns_row
+from marlctl.policies import Cast, Hosted, load_into, players, spec_note
+from marlctl.records import EnvSpec, Gradient, Metrics, Replay, Rollout
+from marlctl.rollout import Player
+from marlctl.rundir import RunFolder
+from marlctl.seeding import key
+from marlctl.storage.checkpoint import Checkpoints
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is; what a view shows."""
+
+    episodes: int
+    steps: int
+    updates: int
+    seconds: float  # of this process
+    steps_here: int  # taken by this process
+    time: Mapping[str, float]  # seconds by what they were spent on
+    row: Mapping[str, Any]  # the newest row of metrics
+
+
+class Watch(Protocol):
+    """Whoever wants to know: the live view, plain lines, a test. Watching changes nothing."""
+
+    def started(self, config: Config, spec: EnvSpec, notes: list[str]) -> None: ...
+    def tick(self, progress: Callable[[], Progress]) -> None: ...
+    def row(self, row: Mapping[str, Any]) -> None: ...
+    def saved(self, step: int) -> None: ...
+
+
+@dataclass
+class Counters:
+    """How often the wheel has turned."""
+
+    steps: int = 0
+    episodes: int = 0
+    updates: int = 0
+    best: float = -math.inf
+
+
+class Wheel:
+    """A run in motion: its parts, and what one turn does with them."""
+
+    def __init__(self, config: Config, folder: RunFolder, watch: Watch) -> None:
+        self.config, self.folder, self.watch = config, folder, watch
+        run = config.run
+        self.env, self.spec = open_env(config, run.num_envs)
+        self.learner: Learner = config.algo.build(self.env.spec, seed=run.seed, device=run.device)
+        kind = memory_kind(config)
+        check_room(kind, self.env.spec)
+        self.memory = make_memory(kind, self.env.spec, run.num_envs, run.seed)
+        self.executor = Serial()
+        self.player = Player(self.env, self.learner, seed=run.seed, mode="explore")
+        self.tally = Tally(self.env.spec)
+        self.counters = Counters()
+        self.checkpoints = Checkpoints(folder.path)
+        self.time = {"sampling": 0.0, "learning": 0.0, "evaluation": 0.0, "saving": 0.0}
+        self._judge: BatchedEnv | None = None
+        self._begin = perf_counter()
+        self._steps_before = 0
+        self._saved_at = self._judged_at = -1
+        self._last_row: Mapping[str, Any] = {}
+
+    # -- one turn -------------------------------------------------------------------------------
+
+    def turn(self) -> None:
+        """One step of every copy, and whatever is due after it."""
+        run, counters = self.config.run, self.counters
+        steps, episodes = counters.steps, counters.episodes
+        played, ended = self.player.step()
+        self.memory.add(played.obs, played.mask, played.acts, played.step)
+        counters.steps += self.env.n
+        counters.episodes += len(ended.lengths)
+        self.tally.add_episodes(ended.returns, ended.lengths)
+        for _ in range(self.memory.due(steps, counters.steps)):
+            self._learn()
+        if len(ended.lengths) == 0:
+            return
+
+        def crossed(every: int | None) -> bool:
+            return bool(every) and episodes // every != counters.episodes // every  # type: ignore[operator]
+
+        if crossed(run.log_every):
+            self._log()
+        if crossed(run.eval_every):
+            self._evaluate()
+        if crossed(run.save_rate):
+            self.save()
+
+    def _learn(self) -> None:
+        start = perf_counter()
+        batch = self.memory.batch(self.counters.updates)
+        middle = perf_counter()
+        gradients = self.executor.gradients(self.learner, batch, self.counters.updates)
+        check_gradients(gradients)
+        metrics = self.learner.apply(gradients)
+        check_metrics(metrics)
+        self.counters.updates += 1
+        losses = {f"{unit}.{name}": loss for unit, g in gradients.items() for name, loss in g.losses.items()}
+        self.tally.add_update(losses)
+        self.time["sampling"] += middle - start
+        self.time["learning"] += perf_counter() - middle
+
+    # -- now and then ---------------------------------------------------------------------------
+
+    def _log(self) -> None:
+        counters = self.counters
+        where = {"kind": "train", "step": counters.steps, "episode": counters.episodes, "update": counters.updates}
+        self._write({**where, **self.tally.row()})
+
+    def _write(self, row: Mapping[str, Any]) -> None:
+        self._last_row = row
+        self.metrics.append(row)
+        seconds = perf_counter() - self._begin
+        self.timings.append({"step": row["step"], "kind": row["kind"], "seconds": seconds, **self._spent()})
+        self.watch.row(row)
+
+    def _spent(self) -> dict[str, float]:
+        return {**self.player.time, **self.time}
+
+    def progress(self) -> Progress:
+        c = self.counters
+        seconds = perf_counter() - self._begin
+        here = c.steps - self._steps_before
+        return Progress(c.episodes, c.steps, c.updates, seconds, here, self._spent(), self._last_row)
+
+    def _evaluate(self) -> None:
+        start = perf_counter()
+        run, counters = self.config.run, self.counters
+        scores = self._play()
+        self._judged_at = counters.steps
+        row = {"kind": "eval", "step": counters.steps, "episode": counters.episodes, "update": counters.updates}
+        row |= {"return": returns_row(scores.spec, scores.returns.mean(0)), "length": float(scores.lengths.mean())}
+        self._write(row)
+        score = scores.of(run.best_by)
+        if score > counters.best:
+            counters.best = score
+            note = {**self._note(), "score": score, "best_by": run.best_by}
+            self.checkpoints.save_best(counters.steps, {"weights": self.learner.weights()}, note)
+        self.time["evaluation"] += perf_counter() - start
+
+    def _play(self) -> Scores:
+        """Games apart from training's: their own copies, seeds and random numbers."""
+        run = self.config.run
+        if self._judge is None:
+            self._judge = make_env(self.config, min(COPIES, run.eval_episodes))
+        spec = self._judge.spec
+        fixed = players(match_agents(self.config.policy, spec.names), spec)
+        cast = Cast(spec, {name: fixed.get(name, self.learner) for name in spec.names})
+        seed = key(run.seed, "evaluation") & (2**63 - 1)
+        return play(self._judge, cast, seed=seed, mode=self.learner.plays, episodes=run.eval_episodes)
+
+    # -- keeping --------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        start = perf_counter()
+        note = {**self._note(), "metrics_bytes": self.metrics.sync()}
+        memory = self.memory if isinstance(self.memory, Ring) and self.config.run.save_replay else None
+        self.checkpoints.save(self.counters.steps, self.state(), note, memory)
+        self._saved_at = self.counters.steps
+        self.watch.saved(self.counters.steps)
+        self.checkpoints.prune(self.config.run.keep)
+        self.time["saving"] += perf_counter() - start
+
+    def _note(self) -> dict[str, Any]:
+        counts = {"episode": self.counters.episodes, "update": self.counters.updates}
+        return {"config": self.config.digest, "spec": spec_note(self.env.spec), **counts}
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "learner": self.learner.state(),
+            "player": self.player.state(),
+            "memory": self.memory.state(),
+            "tally": self.tally.state(),
+            "counters": dataclasses.asdict(self.counters),
+        }
+
+    def open_logs(self, keep: int | None = 0) -> None:
+        self.metrics = Lines(self.folder.metrics, keep=keep)
+        self.timings = Lines(self.folder.timings)
+
+    def restore(self) -> list[str]:
+        """Go on from the newest whole checkpoint; what the user should know about it."""
+        manifest, skipped = self.checkpoints.newest()
+        notes = [f"skipped {name}" for name in skipped]
+        if manifest.note.get("config") != self.config.digest:
+            raise FileError(f"the checkpoint of step {manifest.step} is of another run than run.toml describes")
+        state = self.checkpoints.read_state(manifest)
+        load_into(self.learner, state, manifest)
+        try:
+            exact = self.player.load(state["player"])
+            self.memory.load(state["memory"])
+            self.tally.load(state["tally"])
+            saved = state["counters"]
+            self.counters = Counters(int(saved["steps"]), int(saved["episodes"]), int(saved["updates"]), float(saved["best"]))
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise FileError(f"the checkpoint of step {manifest.step} is incomplete: {error!r}") from error
+        if isinstance(self.memory, Ring):
+            if manifest.replay is None:
+                raise ConfigError("this run kept no replay buffer (--no-save-replay), so it cannot go on; --init-from can start from it")
+            self.checkpoints.fill(manifest, self.memory)
+        if not exact:
+            notes.append("this environment does not resume exactly: its open episodes came back different")
+        self.open_logs(keep=int(manifest.note["metrics_bytes"]))
+        self._steps_before = self.counters.steps
+        return notes
+
+    @property
+    def done(self) -> bool:
+        run = self.config.run
+        if run.steps is not None:
+            return self.counters.steps >= run.steps
+        return self.counters.episodes >= (run.num_episodes or 0)
+
+    def finish(self) -> None:
+        """The last checkpoint, row and evaluation, where they are not there already.
+
+        The checkpoint comes first: a longer run that goes on from it has no use for the rows behind it.
+        """
+        if self._saved_at != self.counters.steps:
+            self.save()
+        if self.tally.episodes or self.tally.updates:
+            self._log()
+        if self.config.run.eval_every and self._judged_at != self.counters.steps:
+            self._evaluate()
+
+    def close(self) -> None:
+        self.env.close()
+        if self._judge is not None:
+            self._judge.close()
+        if hasattr(self, "metrics"):
+            self.metrics.close()
+            self.timings.close()
+
+
+def make_env(config: Config, n: int) -> BatchedEnv:
+    run = config.run
+    return make_batch(config.env, n, length=run.max_episode_len, num_adversaries=run.num_adversaries)
+
+
+def open_env(config: Config, n: int) -> tuple[BatchedEnv, EnvSpec]:
+    """The environment as the learner meets it, and the spec of the whole game."""
+    env = make_env(config, n)
+    whole = env.spec
+    fixed = match_agents(config.policy, whole.names)
+    hosted: BatchedEnv = Hosted(env, players(fixed, whole), seed=config.run.seed) if fixed else env
+    why_not = getattr(config.algo, "drives", lambda spec: None)(hosted.spec)
+    if why_not:
+        raise ConfigError(f"{config.run.algo} cannot play {config.run.scenario}: {why_not}")
+    if config.run.best_by != "total" and config.run.best_by not in whole.teams:
+        raise ConfigError(f"--best-by {config.run.best_by!r} must be total or a team: {', '.join(whole.teams)}")
+    return hosted, whole
+
+
+def memory_kind(config: Config) -> Replay | Rollout:
+    """The memory the algorithm asks for; a ring need not be larger than the budget."""
+    kind: Replay | Rollout = config.algo.memory
+    budget = config.budget_steps
+    if isinstance(kind, Replay) and budget is not None:
+        room = budget + config.run.num_envs  # the last step of all copies may go past the budget
+        return dataclasses.replace(kind, capacity=max(1, min(kind.capacity, room)))
+    return kind
+
+
+def check_room(kind: Replay | Rollout, spec: EnvSpec) -> None:
+    """Refuse a ring that the machine cannot hold before it is filled for hours."""
+    needed = row_bytes(spec) * kind.capacity if isinstance(kind, Replay) else 0
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    if needed > free:
+        raise ConfigError(
+            f"the replay memory would need {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; "
+            "choose a smaller algo.capacity or a shorter budget"
+        )
+
+
+def check_gradients(gradients: Mapping[str, Gradient]) -> None:
+    for unit, gradient in gradients.items():
+        for name, loss in gradient.losses.items():
+            if not math.isfinite(loss):
+                raise DivergedError(f"{name} of {unit} is {loss}; {REMEDY}")
+        if not np.isfinite(gradient.vector).all():
+            bad = [name for name, place in gradient.parts.items() if not np.isfinite(gradient.vector[place]).all()]
+            raise DivergedError(f"the gradient of {unit} is not finite in {', '.join(bad) or 'its vector'}; {REMEDY}")
+
+
+def check_metrics(metrics: Metrics) -> None:
+    for name, value in metrics.items():
+        if not math.isfinite(value):
+            raise DivergedError(f"{name} is {value}; {REMEDY}")
+
+
+REMEDY = "the last good checkpoint stays; a smaller algo.lr may help"
