@@ -79,7 +79,7 @@ def summary(data: bytes, *, source: str = "the HDF5 data", limit: int = LIMIT) -
 
 
 def _put(group: Any, tree: Mapping[str, Any], path: str) -> None:
-    for name, value in tree.items():
+    for name, value in sorted(tree.items(), key=lambda item: str(item[0])):
         here = f"{path}/{name}"
         if not isinstance(name, str) or not _is_plain_name(name):
             raise ValueError(f"{here!r}: a name in a state is a string without '/' and NUL, and not '', '.' or '..'")
@@ -114,7 +114,7 @@ def _opened(data: bytes, source: str, limit: int) -> Iterator[Iterator[Object]]:
         raise FileError(f"{source} is refused: {error}") from error
     except _BROKEN as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise FileError(f"{source} is damaged: {reason}") from error
+        raise FileError(f"{source} is damaged: {reason[:200]}") from error
 
 
 class _Walk:

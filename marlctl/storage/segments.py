@@ -35,7 +35,7 @@ class Memory(Protocol):
         """The number of the oldest row still held; `total` if there is none."""
 
     def rows(self, start: int, stop: int) -> Mapping[str, Array]:
-        """Rows `start` to `stop - 1`, all still held: one array a field."""
+        """Rows `start` to `stop - 1`, all still held: one array a field; no rows are empty arrays."""
 
     def fill(self, start: int, rows: Mapping[str, Array]) -> None:
         """Take rows back, `start` being the first one's number; called with consecutive pieces."""
@@ -105,9 +105,15 @@ def save(folder: Path, memory: Memory, before: Sequence[Segment] = ()) -> Stored
 
 
 def load(folder: Path, replay: StoredReplay, memory: Memory) -> None:
-    """Fill `memory` with the rows that were held."""
+    """Fill `memory` with the rows that were held; fields that it does not have are refused."""
+    fields = _fields(memory.rows(memory.total, memory.total))
     for segment in replay.segments:
-        rows = _rows(segment, unpack(segment.file.read(folder), source=str(folder / segment.file.name)), folder)
+        path = folder / segment.file.name
+        rows = unpack(segment.file.read(folder), source=str(path))
+        if _fields(rows) != fields:
+            raise FileError(f"{path} has other fields than this run's memory")
+        if any(len(array) != segment.length for array in rows.values()):
+            raise FileError(f"{path} does not hold rows {segment.start} to {segment.stop}")
         skip = max(replay.oldest - segment.start, 0)
         memory.fill(segment.start + skip, {name: array[skip:] for name, array in rows.items()})
 
@@ -125,17 +131,10 @@ def _longest(memory: Memory, row: int) -> int:
 
 
 def _write(folder: Path, memory: Memory, start: int, stop: int) -> Segment:
-    data = pack({"start": start, "stop": stop, "rows": memory.rows(start, stop)})
+    data = pack(memory.rows(start, stop))
     return Segment(start, stop, StoredFile.write(folder, f"{FOLDER}/rows-{start}-{stop}", data))
 
 
-def _rows(segment: Segment, tree: Mapping[str, Any], folder: Path) -> dict[str, Array]:
-    rows = tree.get("rows")
-    covers = tree.get("start") == segment.start and tree.get("stop") == segment.stop
-    if not covers or not isinstance(rows, dict) or any(_length(array) != segment.length for array in rows.values()):
-        raise FileError(f"{folder / segment.file.name} does not hold rows {segment.start} to {segment.stop}")
-    return rows
-
-
-def _length(value: Any) -> int | None:
-    return len(value) if isinstance(value, np.ndarray) else None
+def _fields(rows: Mapping[str, Any]) -> dict[str, Any]:
+    """What is the same for every row: each field's shape and type."""
+    return {name: (array.shape[1:], array.dtype) if np.ndim(array) else None for name, array in rows.items()}
