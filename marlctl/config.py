@@ -130,6 +130,33 @@ def resolve(values: Values) -> Config:
     return Config(run, env, algo, policy)
 
 
+def continued(saved: Values, given: Values) -> Config:
+    """The saved run with what was given anew, which may differ only in what changes no number."""
+    before = resolve(saved)
+    budget = {"num_episodes", "steps"} & set(given.get("run", {}))
+    if len(budget) == 1:
+        (kept,) = budget
+        (other,) = {"num_episodes", "steps"} - budget
+        if getattr(before.run, kept) is None:
+            raise ConfigError(f"the run counts its budget in {other}, so it can only go on in {other}")
+    after = resolve(merge(saved, given))
+    changed = [
+        f"{owner}.{name}: the run has {was!r}, you gave {now!r}"
+        for owner in OWNERS
+        for name in {**before.values[owner], **after.values[owner]}
+        if (was := before.values[owner].get(name)) != (now := after.values[owner].get(name))
+        and not (owner == "run" and name in FREE)
+    ]
+    if changed:
+        free = ", ".join(f"--{name.replace('_', '-')}" for name in FREE)
+        lines = "\n".join(changed)
+        raise ConfigError(f"a continued run stays the run it was:\n{lines}\nonly {free} may change; --init-from starts a new run")
+    for unit in ("num_episodes", "steps"):
+        if (getattr(after.run, unit) or 0) < (getattr(before.run, unit) or 0):
+            raise ConfigError(f"the run was begun for {getattr(before.run, unit)} {unit}; a continued run can only go further")
+    return after
+
+
 def _log_every(config: Config) -> int:
     """About two hundred rows for a short run, one in a hundred episodes for a long one."""
     episodes = config.run.num_episodes
@@ -154,7 +181,7 @@ def read_file(path: Path) -> Values:
     return values
 
 
-def merge(*layers: Values) -> Values:
+def merge(*layers: Mapping[str, Mapping[str, Any]]) -> Values:
     """Later layers win, value by value."""
     merged: Values = {}
     for layer in layers:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,14 @@ import numpy as np
 from marlctl.config import match_agents
 from marlctl.contracts import BatchedEnv, Policy
 from marlctl.copies import make_batch
+from marlctl.errors import StorageError
 from marlctl.policies import Cast, load_saved, players
 from marlctl.records import Array, EnvSpec, Mode
 from marlctl.rollout import Player
 from marlctl.rundir import RunFolder
 from marlctl.seeding import episode_seed, stream
+from marlctl.storage.files import write_whole
+from marlctl.storage.hdf5 import pack
 
 COPIES = 16  # copies of the environment an evaluation plays in
 
@@ -160,3 +165,18 @@ def evaluate(
         return play(env, cast, seed=seed, mode=mode or saved.learner.plays, episodes=episodes, steps=steps)
     finally:
         env.close()
+
+
+def save_scores(scores: Scores, summary: Mapping[str, Any], folder: Path, which: str) -> list[Path]:
+    """Keep every episode's numbers as HDF5 and the summary as JSON."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot make {folder}: {error.strerror}") from error
+    tree = {"returns": scores.returns, "lengths": scores.lengths, "diagnostics": scores.diagnostics}
+    files = {"h5": pack(tree), "json": (json.dumps(summary, indent=1) + "\n").encode()}
+    paths = []
+    for ending, data in files.items():
+        paths.append(folder / f"benchmark-{which}.{ending}")
+        write_whole(paths[-1], data)
+    return paths

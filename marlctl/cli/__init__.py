@@ -1,1 +1,70 @@
-"""To come."""
+"""The command line: the only place that parses, prints and exits. One file a command.
+
+Commands import what is heavy inside their functions, so that help and completion stay quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from marlctl._version import __version__
+from marlctl.cli import doctor, evaluate, inspect, plot, plugins, render, runs, train
+from marlctl.cli.show import complain
+from marlctl.errors import MarlctlError
+
+app = typer.Typer(
+    name="marlctl",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Begin with [bold]marlctl train --algo maddpg --scenario simple_tag[/bold].",
+)
+app.command("train")(train.train)
+app.command("eval")(evaluate.evaluate)
+app.command("render")(render.render)
+app.command("plot")(plot.plot)
+app.add_typer(runs.app, name="runs")
+app.add_typer(plugins.app, name="plugins")
+app.command("inspect")(inspect.inspect)
+app.command("doctor")(doctor.doctor)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"marlctl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """One command for multi-agent reinforcement learning: train, eval, render, plot."""
+
+
+def main() -> None:
+    """Run a command; what goes wrong becomes one message and an exit code."""
+    debug = "--debug" in sys.argv[1:]
+    try:
+        app(args=[argument for argument in sys.argv[1:] if argument != "--debug"])
+    except MarlctlError as error:
+        if debug:
+            raise
+        complain(str(error))
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` has seen enough
+        sys.exit(0)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:  # noqa: BLE001 (whatever is left is our bug, and is said to be)
+        if debug:
+            raise
+        complain(f"a bug in marlctl: {type(error).__name__}: {error}\nplease report it with the output of the same command and --debug")
+        sys.exit(1)

@@ -1,0 +1,57 @@
+"""What commands print: results on stdout, talk on stderr, text from outside escaped."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import Any
+
+import typer
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def clean(text: str) -> str:
+    """Text from outside without what could steer a terminal."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def say(text: str) -> None:
+    """A line of talk."""
+    typer.echo(clean(text), err=True)
+
+
+def complain(text: str) -> None:
+    """What went wrong."""
+    lines = clean(text).splitlines() or ["unknown error"]
+    typer.secho(f"error: {lines[0]}", err=True, fg="red" if sys.stderr.isatty() else None)
+    for line in lines[1:]:
+        typer.echo(f"  {line}", err=True)
+
+
+def as_json(value: Any) -> None:
+    """One JSON object on stdout."""
+    typer.echo(json.dumps(value, indent=2 if sys.stdout.isatty() else None))
+
+
+def table(columns: list[str], rows: list[list[str]], *, title: str | None = None) -> None:
+    """A table on stdout; numbers, recognisable as such, stand to the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for index, column in enumerate(columns):
+        numeric = rows and all(_NUMBER.fullmatch(row[index]) for row in rows)
+        drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        drawn.add_row(*(Text(clean(cell)) for cell in row))
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 200)
+    console.print(drawn)
+
+
+_NUMBER = re.compile(r"[-+±\d.,e %\[\]…–]*")

@@ -1,0 +1,210 @@
+"""`marlctl train`: from flags to a trained run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from marlctl.cli import complete, show
+from marlctl.cli.flags import RUNS, SaveDir
+
+if TYPE_CHECKING:
+    from marlctl.config import Config, Values
+    from marlctl.rundir import RunFolder
+
+GAME, LEARNING, KEEPING, SHOWING = "The game", "Learning", "Keeping", "Showing"
+
+
+def _flag(*names: str, help: str, panel: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=panel, show_default=False, **more)
+
+
+def train(
+    algo: Annotated[str | None, _flag("--algo", "-a", help="Algorithm, for example maddpg.", panel=GAME, autocompletion=complete.algorithms)] = None,
+    scenario: Annotated[str | None, _flag("--scenario", "-s", help="Scenario: simple_tag, sisl/pursuit_v5 or package.module:factory.", panel=GAME, autocompletion=complete.scenarios)] = None,
+    num_episodes: Annotated[str | None, _flag("--num-episodes", help="Episodes to train for (default 60000).", panel=GAME)] = None,
+    steps: Annotated[str | None, _flag("--steps", "-n", help="Environment steps to train for, instead of episodes.", panel=GAME)] = None,
+    max_episode_len: Annotated[str | None, _flag("--max-episode-len", help="Steps an episode has at most (default: the scenario's own).", panel=GAME)] = None,
+    num_envs: Annotated[str | None, _flag("--num-envs", help="Copies of the environment stepped together.", panel=GAME)] = None,
+    num_adversaries: Annotated[str | None, _flag("--num-adversaries", help="How many of the first agents are adversaries (default: the scenario's own).", panel=GAME)] = None,
+    policy: Annotated[list[str] | None, _flag("--policy", help="Agents that do not learn: 'agent*=random' or 'agent*=RUN'.", panel=GAME, metavar="AGENTS=WHO")] = None,
+    good_policy: Annotated[str | None, _flag("--good-policy", help="Critics of the agents that are no adversaries: maddpg or ddpg.", panel=LEARNING)] = None,
+    adv_policy: Annotated[str | None, _flag("--adv-policy", help="Critics of the adversaries: maddpg or ddpg.", panel=LEARNING)] = None,
+    lr: Annotated[str | None, _flag("--lr", help="Learning rate.", panel=LEARNING)] = None,
+    gamma: Annotated[str | None, _flag("--gamma", help="Discount of future rewards.", panel=LEARNING)] = None,
+    batch_size: Annotated[str | None, _flag("--batch-size", help="Transitions an update.", panel=LEARNING)] = None,
+    num_units: Annotated[str | None, _flag("--num-units", help="Width of the hidden layers.", panel=LEARNING)] = None,
+    seed: Annotated[str | None, _flag("--seed", help="Every random number follows from it (default 0).", panel=LEARNING)] = None,
+    seeds: Annotated[str | None, _flag("--seeds", help="Several runs: 5 for seeds 0 to 4, or a list such as 0,3,7.", panel=LEARNING)] = None,
+    init_from: Annotated[str | None, _flag("--init-from", help="Start from the weights of this run.", panel=LEARNING)] = None,
+    device: Annotated[str | None, _flag("--device", help="Torch device (default cpu).", panel=LEARNING)] = None,
+    threads: Annotated[str | None, _flag("--threads", help="Threads torch may use.", panel=LEARNING)] = None,
+    config: Annotated[Path | None, _flag("--config", help="Run file in TOML; flags win over it.", panel=LEARNING)] = None,
+    set_: Annotated[list[str] | None, _flag("--set", help="Any option: env.N=6, algo.tau=0.02, run.log_every=10.", panel=LEARNING, metavar="OWNER.NAME=VALUE")] = None,
+    exp_name: Annotated[str | None, _flag("--exp-name", help="Name of the run (default: date, time and seed).", panel=KEEPING)] = None,
+    save_dir: SaveDir = RUNS,
+    save_rate: Annotated[str | None, _flag("--save-rate", help="Episodes between checkpoints (default 1000).", panel=KEEPING)] = None,
+    keep: Annotated[str | None, _flag("--keep", help="Newest checkpoints to keep beside the best (default 2).", panel=KEEPING)] = None,
+    save_replay: Annotated[bool | None, _flag("--save-replay/--no-save-replay", help="Keep the replay buffer in checkpoints.", panel=KEEPING)] = None,
+    eval_every: Annotated[str | None, _flag("--eval-every", help="Episodes between evaluations (default 1000; 0 never).", panel=KEEPING)] = None,
+    eval_episodes: Annotated[str | None, _flag("--eval-episodes", help="Episodes of an evaluation (default 20).", panel=KEEPING)] = None,
+    best_by: Annotated[str | None, _flag("--best-by", help="Whose evaluation return makes a policy the best: total or a team.", panel=KEEPING)] = None,
+    restore: Annotated[bool, _flag("--restore", help="Continue a run in place, exactly.", panel=KEEPING)] = False,
+    load_dir: Annotated[Path | None, _flag("--load-dir", help="Run folder that --restore continues.", panel=KEEPING)] = None,
+    force: Annotated[bool, _flag("--force", help="Start anew where a run of that name is; the old one is moved aside.", panel=KEEPING)] = False,
+    dry_run: Annotated[bool, _flag("--dry-run", help="Check everything, show the resolved run, and stop.", panel=SHOWING)] = False,
+    quiet: Annotated[bool, _flag("--quiet", "-q", help="Say nothing but errors.", panel=SHOWING)] = False,
+    json: Annotated[bool, _flag("--json", help="End with one JSON object on stdout.", panel=SHOWING)] = False,
+) -> None:
+    """Train agents and keep everything under runs/.
+
+    For example: marlctl train --algo maddpg --scenario simple_tag
+    """
+    run = {
+        "algo": algo, "scenario": scenario, "num_episodes": num_episodes, "steps": steps,
+        "max_episode_len": max_episode_len, "num_envs": num_envs, "num_adversaries": num_adversaries,
+        "seed": seed, "device": device, "threads": threads, "save_rate": save_rate, "keep": keep,
+        "save_replay": save_replay, "eval_every": eval_every, "eval_episodes": eval_episodes, "best_by": best_by,
+        "init_from": _folder(init_from, save_dir, "--init-from"),
+    }  # fmt: skip
+    shortcuts = {
+        "good_policy": good_policy, "adv_policy": adv_policy, "lr": lr, "gamma": gamma,
+        "batch_size": batch_size, "num_units": num_units,
+    }  # fmt: skip
+    given: Values = {"run": _given(run), "algo": _given(shortcuts), "policy": _policies(policy or [], save_dir)}
+    if restore:
+        folder, resolved = _continued(given, set_ or [], config, save_dir=save_dir, load_dir=load_dir, name=exp_name)
+        runs: Iterable[tuple[Config, RunFolder | None]] = [(resolved, folder)]
+    else:
+        if load_dir:
+            raise typer.BadParameter("--load-dir goes with --restore; --init-from starts anew from a run's weights")
+        runs = [(each, None) for each in _resolved(given, set_ or [], config, seeds)]
+    if dry_run:
+        for each, _ in runs:
+            _show_plan(each)
+        return
+    several = seeds is not None
+    results = []
+    for each, existing in runs:
+        name = f"{exp_name}-s{each.run.seed}" if several and exp_name else exp_name
+        results.append(_run(each, existing, save_dir=save_dir, name=name, force=force, quiet=quiet or json))
+    if json:
+        show.as_json(results if several else results[0])
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _folder(name: str | None, save_dir: Path, flag: str) -> str | None:
+    if name is None:
+        return None
+    from marlctl.errors import ConfigError
+    from marlctl.rundir import find
+
+    try:
+        return str(find(save_dir, name).path.resolve())
+    except ConfigError as error:
+        raise ConfigError(f"{flag}: {error}") from error
+
+
+def _policies(pairs: list[str], save_dir: Path) -> dict[str, str]:
+    from marlctl.errors import ConfigError
+
+    policies = {}
+    for pair in pairs:
+        pattern, equals, who = pair.partition("=")
+        if not (pattern and equals and who):
+            raise ConfigError(f"--policy {pair!r} must look like 'agent*=random' or 'agent*=RUN'")
+        policies[pattern] = who if who == "random" else str(_folder(who, save_dir, f"--policy {pair}"))
+    return policies
+
+
+def _layers(given: Values, sets: list[str], config: Path | None, base: Values) -> Values:
+    """Run file, then flags, then --set; the last one wins."""
+    from marlctl.config import merge, parse_set, read_file
+
+    below = merge(base, read_file(config) if config else {}, given)
+    run = below.get("run", {})
+    return merge(below, parse_set(sets, str(run.get("scenario", "")), str(run.get("algo", ""))))
+
+
+def _resolved(given: Values, sets: list[str], config: Path | None, seeds: str | None) -> list[Config]:
+    from marlctl.config import merge, resolve
+    from marlctl.errors import ConfigError
+
+    values = _layers(given, sets, config, {})
+    if seeds is None:
+        return [resolve(values)]
+    try:
+        numbers = [int(part) for part in seeds.split(",")]
+    except ValueError:
+        raise ConfigError(f"--seeds {seeds!r} must be a number of seeds, such as 5, or a list, such as 0,3,7") from None
+    if "," not in seeds:
+        numbers = list(range(numbers[0]))
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise ConfigError(f"--seeds {seeds!r} must name at least one seed, and each once")
+    return [resolve(merge(values, {"run": {"seed": number}})) for number in numbers]
+
+
+def _continued(
+    given: Values, sets: list[str], config: Path | None, *, save_dir: Path, load_dir: Path | None, name: str | None
+) -> tuple[RunFolder, Config]:
+    """The run to continue, with nothing changed but what may change."""
+    from marlctl.config import continued
+    from marlctl.rundir import RUN_FILE, find, find_all
+    from marlctl.errors import ConfigError
+
+    if load_dir is not None:
+        if not (load_dir / RUN_FILE).is_file():
+            inside = find_all(load_dir)
+            if not inside:
+                raise ConfigError(f"--load-dir {load_dir} is no run folder and holds none")
+            folder = inside[-1]
+        else:
+            folder = find(save_dir, str(load_dir))
+    else:
+        folder = find(save_dir, name)
+    saved = folder.values()
+    return folder, continued(saved, _layers(given, sets, config, {"run": {k: saved["run"][k] for k in ("scenario", "algo")}}))
+
+
+def _show_plan(config: Config) -> None:
+    import tomli_w
+
+    from marlctl.memory import row_bytes
+    from marlctl.records import Replay
+    from marlctl.wheel import memory_kind, open_env
+
+    env, whole = open_env(config, 1)
+    env.close()
+    kind = memory_kind(config)
+    typer.echo(tomli_w.dumps(config.values))
+    for team, agents in whole.teams.items():
+        show.say(f"team {team}: {', '.join(agents)}")
+    if isinstance(kind, Replay):
+        show.say(f"replay memory: {kind.capacity * row_bytes(env.spec) / 1e6:,.0f} MB")
+    show.say("all checks passed; nothing was started")
+
+
+def _run(
+    config: Config, existing: RunFolder | None, *, save_dir: Path, name: str | None, force: bool, quiet: bool
+) -> dict[str, Any]:
+    from marlctl import rundir
+    from marlctl.cli.live import make_watch
+    from marlctl.metrics import read
+    from marlctl.training import Stopped, train
+
+    folder = existing or rundir.create(save_dir, config, name, force=force)
+    with make_watch(folder.path, quiet=quiet) as watch:
+        try:
+            train(config, folder, watch, restore=existing is not None)
+        except Stopped as stopped:
+            watch.stopped(str(stopped), f"marlctl train --restore --load-dir {folder.path}")
+            raise typer.Exit(stopped.exit_code) from stopped
+    rows = list(read(folder.metrics))
+    last = {kind: next((r for r in reversed(rows) if r["kind"] == kind), None) for kind in ("train", "eval")}
+    return {"run": str(folder.path), "seed": config.run.seed, **last}
