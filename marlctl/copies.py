@@ -129,7 +129,7 @@ class Copies:
             ended=ended,
             mask=current[1],
             final_mask=final[1],
-            diagnostics=self._measure(moved, self._diagnose) if self._diagnose else {},
+            diagnostics=guarded(self._scenario, "diagnose", lambda: self._measure(moved)),
         )
 
     def state(self) -> State:
@@ -208,11 +208,13 @@ class Copies:
     def _flags(self, who: Sequence[Container[str]]) -> Joint:
         return self.spec.scalar.joint(np.array([[agent in some for agent in self.spec.names] for some in who]))
 
-    def _measure(self, moved: Sequence[Moved], diagnose: Diagnose) -> dict[str, Joint]:
+    def _measure(self, moved: Sequence[Moved]) -> dict[str, Joint]:
         found: dict[str, Joint] = {}
+        if self._diagnose is None:
+            return found
         for i, m in enumerate(moved):
             for agent in m.reward:
-                for name, value in diagnose(agent, m.seen.infos.get(agent, {})).items():
+                for name, value in self._diagnose(agent, m.seen.infos.get(agent, {})).items():
                     if name not in found:
                         found[name] = self.spec.scalar.joint(np.full((self.n, self.spec.scalar.width), np.nan))
                     found[name][agent][i] = value

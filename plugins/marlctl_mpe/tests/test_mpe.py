@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from marlctl_mpe import SCENARIOS, SimpleReference, SimpleSpread, SimpleTag, SimpleWorldComm, family
 
 from marlctl.errors import ConfigError
 from marlctl.options import build, describe
+from marlctl_mpe import SCENARIOS, SimpleReference, SimpleSpread, SimpleTag, SimpleWorldComm, family
 
 # Importing pettingzoo.test itself uses what pettingzoo deprecates.
 PETTINGZOO_TEST = pytest.mark.filterwarnings("ignore:The old environment creation API:DeprecationWarning")
