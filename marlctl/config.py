@@ -150,10 +150,14 @@ def continued(saved: Values, given: Values) -> Config:
     if changed:
         free = ", ".join(f"--{name.replace('_', '-')}" for name in FREE)
         lines = "\n".join(changed)
-        raise ConfigError(f"a continued run stays the run it was:\n{lines}\nonly {free} may change; --init-from starts a new run")
+        raise ConfigError(
+            f"a continued run stays the run it was:\n{lines}\nonly {free} may change; --init-from starts a new run"
+        )
     for unit in ("num_episodes", "steps"):
         if (getattr(after.run, unit) or 0) < (getattr(before.run, unit) or 0):
-            raise ConfigError(f"the run was begun for {getattr(before.run, unit)} {unit}; a continued run can only go further")
+            raise ConfigError(
+                f"the run was begun for {getattr(before.run, unit)} {unit}; a continued run can only go further"
+            )
     return after
 
 

@@ -158,9 +158,9 @@ class Copies:
     def _replay(self, copy: Copy, seed: int, joint: Array) -> Seen:
         seen = copy.reset(seed)
         for taken in self._decode(np.array(joint, np.float32)):
-            if not copy.alive:  # it went another way this time; whoever compares observations will see
-                break
             seen = copy.step(*taken).seen
+            if not copy.alive:  # it went another way this time; whoever compares observations will see
+                return copy.reset(seed)
         return seen._replace(agents=copy.alive)
 
     def _decode(self, joint: Array) -> Iterator[tuple[Array, dict[str, Any]]]:

@@ -72,7 +72,7 @@ class Ring:
         self.kind, self.spec, self.seed = kind, spec, seed
         self.total = 0
         self._layouts = {name: layout for name, (layout, _) in fields(spec).items()}
-        self._arrays = {
+        self._arrays: dict[str, Array] = {
             name: np.zeros((kind.capacity, layout.width), dtype) for name, (layout, dtype) in fields(spec).items()
         }
 
@@ -140,7 +140,7 @@ class Recent:
     def __init__(self, kind: Rollout, spec: EnvSpec, n: int) -> None:
         self.kind, self.n = kind, n
         self._layouts = {name: layout for name, (layout, _) in fields(spec).items()}
-        self._arrays = {
+        self._arrays: dict[str, Array] = {
             name: np.zeros((kind.steps, n, layout.width), dtype) for name, (layout, dtype) in fields(spec).items()
         }
         self._extras: dict[str, Array] = {}

@@ -36,7 +36,9 @@ class Lines:
         except OSError as error:
             raise StorageError(f"cannot write {self.path}: {error.strerror}; free some space") from error
         if written != len(data):
-            raise StorageError(f"cannot write {self.path}: the disk took {written} of {len(data)} bytes; free some space")
+            raise StorageError(
+                f"cannot write {self.path}: the disk took {written} of {len(data)} bytes; free some space"
+            )
 
     def sync(self) -> int:
         """Make everything appended durable; the file's length."""

@@ -148,7 +148,16 @@ def _as_union(value: Any, kinds: tuple[Any, ...]) -> Any:
 
 def _as_plain(value: Any, kind: type) -> Any:
     if kind is bool:
-        words = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+        words = {
+            "true": True,
+            "yes": True,
+            "on": True,
+            "1": True,
+            "false": False,
+            "no": False,
+            "off": False,
+            "0": False,
+        }
         if isinstance(value, bool):
             return value
         if isinstance(value, str) and value.lower() in words:
@@ -180,7 +189,14 @@ def literal(text: str) -> Any:
 
 def type_name(kind: Any) -> str:
     """A type as a user would say it."""
-    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "none", Any: "a value"}
+    names = {
+        int: "a whole number",
+        float: "a number",
+        bool: "true or false",
+        str: "text",
+        type(None): "none",
+        Any: "a value",
+    }
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return " or ".join(type_name(a) for a in arguments)

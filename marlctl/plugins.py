@@ -67,9 +67,7 @@ def find(kind: Kind, name: str) -> Plugin:
     if len(hits) > 1:
         owners = " and ".join(p.origin for p in hits)
         choices = " or ".join(f"{p.package}:{p.name}" for p in hits)
-        raise PluginError(
-            f"two plugins are called {short!r}: {owners}; uninstall one, or say which: {choices}"
-        )
+        raise PluginError(f"two plugins are called {short!r}: {owners}; uninstall one, or say which: {choices}")
     return hits[0]
 
 
@@ -85,7 +83,7 @@ def load(plugin: Plugin) -> Any:
         return OneDriver(plugin.kind.value, plugin.name, on_load_failure_callback=_reraise).driver
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # noqa: BLE001 (a plugin may even call sys.exit while it is imported)
+    except BaseException as error:
         raise PluginError(
             f"plugin {plugin.name!r} of {plugin.origin} cannot be loaded: {type(error).__name__}: {error}; "
             f"repair it with `pip install --force-reinstall {plugin.package}` or remove it with "

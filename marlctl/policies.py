@@ -16,15 +16,17 @@ from marlctl.records import ActionSpec, Acts, AgentSpec, Array, EnvSpec, Joint, 
 from marlctl.rollout import load_rng, rng_state
 from marlctl.rundir import RunFolder
 from marlctl.seeding import stream
-from marlctl.storage.checkpoint import Checkpoints, Manifest
+from marlctl.storage.checkpoint import Checkpoints
+from marlctl.storage.manifest import Manifest
 
 
-@dataclass(frozen=True)
 class Random:
     """Every allowed action is as likely as any other."""
 
-    spec: EnvSpec
     plays: Mode = "sample"
+
+    def __init__(self, spec: EnvSpec) -> None:
+        self.spec = spec
 
     def act(
         self,
@@ -48,7 +50,10 @@ class Random:
             return rng.uniform(low, high, (rows, action.size)).astype(np.float32)
         chance = rng.random((rows, action.size)) * (1 if mask is None else mask)
         ends = np.cumsum(action.parts)
-        picks = [part.argmax(1) + end - size for part, end, size in zip(np.split(chance, ends[:-1], 1), ends, action.parts, strict=True)]
+        picks = [
+            part.argmax(1) + end - size
+            for part, end, size in zip(np.split(chance, ends[:-1], 1), ends, action.parts, strict=True)
+        ]
         drawn = np.zeros((rows, action.size), np.float32)
         for pick in picks:
             drawn[np.arange(rows), pick] = 1
@@ -115,9 +120,11 @@ class Hosted:
         for name in self.spec.names:
             acts.action[name][:] = action[name]
         step = self._env.step(acts.action, seeds)
-        self._carry = {name: array * ~step.ended.reshape(-1, *[1] * (array.ndim - 1)) for name, array in acts.carry.items()}
+        self._carry = {
+            name: array * ~step.ended.reshape(-1, *[1] * (array.ndim - 1)) for name, array in acts.carry.items()
+        }
         obs, mask = self._seen(step.obs, step.mask)
-        own = {
+        own: dict[str, Any] = {
             f.name: value.only(self.spec.names)
             for f in dataclasses.fields(step)
             if isinstance(value := getattr(step, f.name), Joint)

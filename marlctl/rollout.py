@@ -118,6 +118,7 @@ def rng_state(rng: np.random.Generator) -> Array:
 
 
 def load_rng(rng: np.random.Generator, saved: Array) -> None:
+    """Put a generator where `rng_state` was taken."""
     a, b, c, d, has, last = (int(x) for x in saved)
     rng.bit_generator.state = {
         "bit_generator": "PCG64",

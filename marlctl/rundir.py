@@ -131,7 +131,7 @@ def _new_folder(parent: Path, stamp: str, *, chosen: bool, force: bool) -> Path:
     raise ConfigError(f"{parent} holds too many runs called {stamp}")
 
 
-class lock:  # noqa: N801 (used as a context: `with lock(folder):`)
+class lock:
     """Hold a run folder for this process alone; the system lets go when the process dies, however it does."""
 
     def __init__(self, folder: RunFolder) -> None:

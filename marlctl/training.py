@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from marlctl.config import Config
 from marlctl.errors import ConfigError, MarlctlError
@@ -61,7 +62,9 @@ def _begin(wheel: Wheel, *, restore: bool) -> list[str]:
         _take_weights(wheel, config.run.init_from)
     kind, budget = config.algo.memory, config.budget_steps
     if isinstance(kind, Replay) and budget is not None and budget < kind.warmup:
-        notes.append(f"nothing will be learnt: the first update comes after {kind.warmup:,} steps, the budget is {budget:,}")
+        notes.append(
+            f"nothing will be learnt: the first update comes after {kind.warmup:,} steps, the budget is {budget:,}"
+        )
     return notes
 
 
@@ -98,7 +101,8 @@ def _signals() -> Iterator[_Stop]:
         stop.number = number
         signal.signal(number, before[number])
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in numbers}
     for number in before:
         signal.signal(number, note)
     try:

@@ -218,12 +218,16 @@ class Wheel:
             self.memory.load(state["memory"])
             self.tally.load(state["tally"])
             saved = state["counters"]
-            self.counters = Counters(int(saved["steps"]), int(saved["episodes"]), int(saved["updates"]), float(saved["best"]))
+            self.counters = Counters(
+                int(saved["steps"]), int(saved["episodes"]), int(saved["updates"]), float(saved["best"])
+            )
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise FileError(f"the checkpoint of step {manifest.step} is incomplete: {error!r}") from error
         if isinstance(self.memory, Ring):
             if manifest.replay is None:
-                raise ConfigError("this run kept no replay buffer (--no-save-replay), so it cannot go on; --init-from can start from it")
+                raise ConfigError(
+                    "this run kept no replay buffer (--no-save-replay) and cannot go on; --init-from can"
+                )
             self.checkpoints.fill(manifest, self.memory)
         if not exact:
             notes.append("this environment does not resume exactly: its open episodes came back different")
@@ -260,6 +264,7 @@ class Wheel:
 
 
 def make_env(config: Config, n: int) -> BatchedEnv:
+    """n copies of the run's scenario, with every agent in them."""
     run = config.run
     return make_batch(config.env, n, length=run.max_episode_len, num_adversaries=run.num_adversaries)
 
@@ -300,6 +305,7 @@ def check_room(kind: Replay | Rollout, spec: EnvSpec) -> None:
 
 
 def check_gradients(gradients: Mapping[str, Gradient]) -> None:
+    """Stop before a number that is not finite is applied; say whose it is."""
     for unit, gradient in gradients.items():
         for name, loss in gradient.losses.items():
             if not math.isfinite(loss):
@@ -310,6 +316,7 @@ def check_gradients(gradients: Mapping[str, Gradient]) -> None:
 
 
 def check_metrics(metrics: Metrics) -> None:
+    """Stop when a parameter is no longer finite."""
     for name, value in metrics.items():
         if not math.isfinite(value):
             raise DivergedError(f"{name} is {value}; {REMEDY}")

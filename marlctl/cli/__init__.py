@@ -42,7 +42,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version.")
+    ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """One command for multi-agent reinforcement learning: train, eval, render, plot."""
@@ -63,8 +65,11 @@ def main() -> None:
         sys.exit(0)
     except KeyboardInterrupt:
         sys.exit(130)
-    except Exception as error:  # noqa: BLE001 (whatever is left is our bug, and is said to be)
+    except Exception as error:
         if debug:
             raise
-        complain(f"a bug in marlctl: {type(error).__name__}: {error}\nplease report it with the output of the same command and --debug")
+        complain(
+            f"a bug in marlctl: {type(error).__name__}: {error}\n"
+            "please report it, with what the same command says with --debug"
+        )
         sys.exit(1)

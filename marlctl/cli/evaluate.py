@@ -18,14 +18,27 @@ def evaluate(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the games that are played.")] = 0,
     deterministic: Annotated[
         bool | None,
-        typer.Option("--deterministic/--stochastic", help="Take the best action, or draw from the policy.", show_default="as the algorithm means it"),
+        typer.Option(
+            "--deterministic/--stochastic",
+            help="Take the best action, or draw from the policy.",
+            show_default="as the algorithm means it",
+        ),
     ] = None,
-    benchmark: Annotated[bool, typer.Option("--benchmark", help="Report and save the scenario's own diagnostics too.")] = False,
+    benchmark: Annotated[
+        bool, typer.Option("--benchmark", help="Report and save the scenario's own diagnostics too.")
+    ] = False,
     benchmark_iters: Annotated[
-        int | None, typer.Option("--benchmark-iters", min=1, help="Play so many steps, to the end of the episode, instead of --episodes.", show_default=False)
+        int | None,
+        typer.Option(
+            "--benchmark-iters",
+            min=1,
+            help="Play so many steps, to the end of the episode, instead of --episodes.",
+            show_default=False,
+        ),
     ] = None,
     benchmark_dir: Annotated[
-        Path | None, typer.Option("--benchmark-dir", help="Where --benchmark saves.", show_default="the run's own folder")
+        Path | None,
+        typer.Option("--benchmark-dir", help="Where --benchmark saves.", show_default="the run's own folder"),
     ] = None,
     save_dir: SaveDir = RUNS,
     json: Json = False,

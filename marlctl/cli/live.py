@@ -12,6 +12,7 @@ from marlctl.cli import show
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.table import Table
 
     from marlctl.config import Config
     from marlctl.records import EnvSpec
@@ -27,7 +28,7 @@ class Quiet:
     def __enter__(self) -> Quiet:
         return self
 
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, error: object, *rest: object) -> None: ...
     def started(self, config: Config, spec: EnvSpec, notes: list[str]) -> None: ...
     def tick(self, progress: Callable[[], Progress]) -> None: ...
     def row(self, row: Mapping[str, Any]) -> None: ...
@@ -67,7 +68,7 @@ class Plain(Quiet):
         if row["kind"] == "eval":
             show.say(f"evaluation after {row['episode']:,} episodes: return {row['return']['total']:.2f}")
 
-    def __exit__(self, error: object, *_: object) -> None:
+    def __exit__(self, error: object, *rest: object) -> None:
         if error is None:
             show.say(done(self.folder))
 
@@ -136,7 +137,7 @@ class Live(Plain):
 
     def _returns(self) -> RenderableType:
         table = _table("mean return", "training", "evaluation")
-        rows = [("in all", ("total",))]
+        rows: list[tuple[str, tuple[str, ...]]] = [("in all", ("total",))]
         if len(self._spec.teams) > 1:
             rows += [(f"team {team}", ("teams", team)) for team in self._spec.teams]
         rows += [(agent, ("agents", agent)) for agent in self._spec.names[:12]]
@@ -161,7 +162,7 @@ class Live(Plain):
         return table
 
 
-def _table(*columns: str) -> Any:
+def _table(*columns: str) -> Table:
     from rich import box
     from rich.table import Table
 
@@ -175,7 +176,7 @@ def _value(row: Mapping[str, Any], path: tuple[str, ...]) -> str:
     value: Any = row.get("return", {})
     for key in path:
         value = value.get(key, {})
-    return f"{value:.2f}" if isinstance(value, float) else "–"
+    return f"{value:.2f}" if isinstance(value, float) else "-"
 
 
 def speed(p: Progress) -> str:
@@ -197,12 +198,7 @@ def remaining(config: Config, p: Progress) -> str:
 
 def done(folder: Path) -> str:
     """What to type next."""
-    return (
-        f"done: {folder}\n"
-        f"  marlctl eval {folder} --benchmark\n"
-        f"  marlctl render {folder}\n"
-        f"  marlctl plot {folder}"
-    )
+    return f"done: {folder}\n  marlctl eval {folder} --benchmark\n  marlctl render {folder}\n  marlctl plot {folder}"
 
 
 def make_watch(folder: Path, *, quiet: bool) -> Quiet:

@@ -22,7 +22,12 @@ def list_(json: Json = False) -> None:
         for kind in Kind
         for p in installed(kind)
     ]
-    clashes = {(f["kind"], f["name"]) for i, f in enumerate(found) for g in found[:i] if (f["kind"], f["name"]) == (g["kind"], g["name"])}
+    clashes = {
+        (f["kind"], f["name"])
+        for i, f in enumerate(found)
+        for g in found[:i]
+        if (f["kind"], f["name"]) == (g["kind"], g["name"])
+    }
     if json:
         return show.as_json({"plugins": found})
     rows = [[f["kind"], f["name"], f"{f['package']} {f['version']}"] for f in found]
@@ -44,7 +49,13 @@ def show_(
     doc = (plugin.__doc__ or "").strip().partition("\n")[0]
     if json:
         listed = [
-            {"name": o.name, "type": type_name(o.type), "default": _default(o.default), "allowed": o.allowed, "help": o.help}
+            {
+                "name": o.name,
+                "type": type_name(o.type),
+                "default": _default(o.default),
+                "allowed": o.allowed,
+                "help": o.help,
+            }
             for o in options
         ]
         return show.as_json({"name": name, "help": doc, "options": listed})

@@ -54,4 +54,4 @@ def table(columns: list[str], rows: list[list[str]], *, title: str | None = None
     console.print(drawn)
 
 
-_NUMBER = re.compile(r"[-+±\d.,e %\[\]…–]*")
+_NUMBER = re.compile(r"[-+±\d.,e %\[\]]*")

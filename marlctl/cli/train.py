@@ -4,60 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from marlctl.cli import complete, show
+from marlctl.cli import show
+from marlctl.cli import train_flags as flags
 from marlctl.cli.flags import RUNS, SaveDir
 
 if TYPE_CHECKING:
     from marlctl.config import Config, Values
     from marlctl.rundir import RunFolder
 
-GAME, LEARNING, KEEPING, SHOWING = "The game", "Learning", "Keeping", "Showing"
-
-
-def _flag(*names: str, help: str, panel: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=panel, show_default=False, **more)
-
 
 def train(
-    algo: Annotated[str | None, _flag("--algo", "-a", help="Algorithm, for example maddpg.", panel=GAME, autocompletion=complete.algorithms)] = None,
-    scenario: Annotated[str | None, _flag("--scenario", "-s", help="Scenario: simple_tag, sisl/pursuit_v5 or package.module:factory.", panel=GAME, autocompletion=complete.scenarios)] = None,
-    num_episodes: Annotated[str | None, _flag("--num-episodes", help="Episodes to train for (default 60000).", panel=GAME)] = None,
-    steps: Annotated[str | None, _flag("--steps", "-n", help="Environment steps to train for, instead of episodes.", panel=GAME)] = None,
-    max_episode_len: Annotated[str | None, _flag("--max-episode-len", help="Steps an episode has at most (default: the scenario's own).", panel=GAME)] = None,
-    num_envs: Annotated[str | None, _flag("--num-envs", help="Copies of the environment stepped together.", panel=GAME)] = None,
-    num_adversaries: Annotated[str | None, _flag("--num-adversaries", help="How many of the first agents are adversaries (default: the scenario's own).", panel=GAME)] = None,
-    policy: Annotated[list[str] | None, _flag("--policy", help="Agents that do not learn: 'agent*=random' or 'agent*=RUN'.", panel=GAME, metavar="AGENTS=WHO")] = None,
-    good_policy: Annotated[str | None, _flag("--good-policy", help="Critics of the agents that are no adversaries: maddpg or ddpg.", panel=LEARNING)] = None,
-    adv_policy: Annotated[str | None, _flag("--adv-policy", help="Critics of the adversaries: maddpg or ddpg.", panel=LEARNING)] = None,
-    lr: Annotated[str | None, _flag("--lr", help="Learning rate.", panel=LEARNING)] = None,
-    gamma: Annotated[str | None, _flag("--gamma", help="Discount of future rewards.", panel=LEARNING)] = None,
-    batch_size: Annotated[str | None, _flag("--batch-size", help="Transitions an update.", panel=LEARNING)] = None,
-    num_units: Annotated[str | None, _flag("--num-units", help="Width of the hidden layers.", panel=LEARNING)] = None,
-    seed: Annotated[str | None, _flag("--seed", help="Every random number follows from it (default 0).", panel=LEARNING)] = None,
-    seeds: Annotated[str | None, _flag("--seeds", help="Several runs: 5 for seeds 0 to 4, or a list such as 0,3,7.", panel=LEARNING)] = None,
-    init_from: Annotated[str | None, _flag("--init-from", help="Start from the weights of this run.", panel=LEARNING)] = None,
-    device: Annotated[str | None, _flag("--device", help="Torch device (default cpu).", panel=LEARNING)] = None,
-    threads: Annotated[str | None, _flag("--threads", help="Threads torch may use.", panel=LEARNING)] = None,
-    config: Annotated[Path | None, _flag("--config", help="Run file in TOML; flags win over it.", panel=LEARNING)] = None,
-    set_: Annotated[list[str] | None, _flag("--set", help="Any option: env.N=6, algo.tau=0.02, run.log_every=10.", panel=LEARNING, metavar="OWNER.NAME=VALUE")] = None,
-    exp_name: Annotated[str | None, _flag("--exp-name", help="Name of the run (default: date, time and seed).", panel=KEEPING)] = None,
+    algo: flags.Algo = None,
+    scenario: flags.Scenario = None,
+    num_episodes: flags.NumEpisodes = None,
+    steps: flags.Steps = None,
+    max_episode_len: flags.MaxEpisodeLen = None,
+    num_envs: flags.NumEnvs = None,
+    num_adversaries: flags.NumAdversaries = None,
+    policy: flags.Policy = None,
+    good_policy: flags.GoodPolicy = None,
+    adv_policy: flags.AdvPolicy = None,
+    lr: flags.Lr = None,
+    gamma: flags.Gamma = None,
+    batch_size: flags.BatchSize = None,
+    num_units: flags.NumUnits = None,
+    seed: flags.Seed = None,
+    seeds: flags.Seeds = None,
+    init_from: flags.InitFrom = None,
+    device: flags.Device = None,
+    threads: flags.Threads = None,
+    config: flags.Config = None,
+    set_: flags.Set = None,
+    exp_name: flags.ExpName = None,
     save_dir: SaveDir = RUNS,
-    save_rate: Annotated[str | None, _flag("--save-rate", help="Episodes between checkpoints (default 1000).", panel=KEEPING)] = None,
-    keep: Annotated[str | None, _flag("--keep", help="Newest checkpoints to keep beside the best (default 2).", panel=KEEPING)] = None,
-    save_replay: Annotated[bool | None, _flag("--save-replay/--no-save-replay", help="Keep the replay buffer in checkpoints.", panel=KEEPING)] = None,
-    eval_every: Annotated[str | None, _flag("--eval-every", help="Episodes between evaluations (default 1000; 0 never).", panel=KEEPING)] = None,
-    eval_episodes: Annotated[str | None, _flag("--eval-episodes", help="Episodes of an evaluation (default 20).", panel=KEEPING)] = None,
-    best_by: Annotated[str | None, _flag("--best-by", help="Whose evaluation return makes a policy the best: total or a team.", panel=KEEPING)] = None,
-    restore: Annotated[bool, _flag("--restore", help="Continue a run in place, exactly.", panel=KEEPING)] = False,
-    load_dir: Annotated[Path | None, _flag("--load-dir", help="Run folder that --restore continues.", panel=KEEPING)] = None,
-    force: Annotated[bool, _flag("--force", help="Start anew where a run of that name is; the old one is moved aside.", panel=KEEPING)] = False,
-    dry_run: Annotated[bool, _flag("--dry-run", help="Check everything, show the resolved run, and stop.", panel=SHOWING)] = False,
-    quiet: Annotated[bool, _flag("--quiet", "-q", help="Say nothing but errors.", panel=SHOWING)] = False,
-    json: Annotated[bool, _flag("--json", help="End with one JSON object on stdout.", panel=SHOWING)] = False,
+    save_rate: flags.SaveRate = None,
+    keep: flags.Keep = None,
+    save_replay: flags.SaveReplay = None,
+    eval_every: flags.EvalEvery = None,
+    eval_episodes: flags.EvalEpisodes = None,
+    best_by: flags.BestBy = None,
+    restore: flags.Restore = False,
+    load_dir: flags.LoadDir = None,
+    force: flags.Force = False,
+    dry_run: flags.DryRun = False,
+    quiet: flags.Quiet = False,
+    json: flags.Json = False,
 ) -> None:
     """Train agents and keep everything under runs/.
 
@@ -155,8 +150,8 @@ def _continued(
 ) -> tuple[RunFolder, Config]:
     """The run to continue, with nothing changed but what may change."""
     from marlctl.config import continued
-    from marlctl.rundir import RUN_FILE, find, find_all
     from marlctl.errors import ConfigError
+    from marlctl.rundir import RUN_FILE, find, find_all
 
     if load_dir is not None:
         if not (load_dir / RUN_FILE).is_file():
@@ -169,7 +164,9 @@ def _continued(
     else:
         folder = find(save_dir, name)
     saved = folder.values()
-    return folder, continued(saved, _layers(given, sets, config, {"run": {k: saved["run"][k] for k in ("scenario", "algo")}}))
+    return folder, continued(
+        saved, _layers(given, sets, config, {"run": {k: saved["run"][k] for k in ("scenario", "algo")}})
+    )
 
 
 def _show_plan(config: Config) -> None:

@@ -21,7 +21,9 @@ CLOSED = -1e9  # a logit nobody chooses
 class Heads:
     """The action heads of a stack of actors: one-hot, soft or squashed, as each agent's space asks."""
 
-    def __init__(self, agents: Sequence[str], specs: Sequence[ActionSpec], layout: Layout, *, soft: bool, device: str) -> None:
+    def __init__(
+        self, agents: Sequence[str], specs: Sequence[ActionSpec], layout: Layout, *, soft: bool, device: str
+    ) -> None:
         self.parts = max(len(spec.parts) for spec in specs)
         self.longest = max(max(spec.parts) for spec in specs)
         self.size = self.parts * self.longest
@@ -60,7 +62,9 @@ class Heads:
         `noise` is Gumbel noise that draws from the policy; without it the likeliest action is taken.
         Discrete actions are one-hot with the gradient of the softmax (straight through).
         """
-        squashed = self.low[units] + (self.high - self.low)[units] * (torch.tanh(out) + 1) / 2 if self.any_squashed else out
+        squashed = (
+            self.low[units] + (self.high - self.low)[units] * (torch.tanh(out) + 1) / 2 if self.any_squashed else out
+        )
         if self.all_squashed:
             return squashed
         choice = self._choice(out, units, noise, mask)
@@ -69,7 +73,7 @@ class Heads:
     def _choice(self, out: Tensor, units: Tensor, noise: Tensor | None, mask: Tensor | None) -> Tensor:
         open_ = self.used[units] if mask is None else self.used[units] & mask
         logits = out.masked_fill(~open_, CLOSED)
-        blocks = (logits if noise is None else logits + noise).unflatten(-1, (self.parts, self.longest))
+        blocks = torch.unflatten(logits if noise is None else logits + noise, -1, (self.parts, self.longest))
         soft = torch.softmax(blocks, dim=-1)
         hard = torch.zeros_like(soft).scatter_(-1, blocks.argmax(dim=-1, keepdim=True), 1.0)
         straight = hard + (soft - soft.detach())

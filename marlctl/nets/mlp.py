@@ -63,7 +63,7 @@ class MLP:
 
     def __call__(self, flat: Tensor, x: Tensor) -> Tensor:
         """(units, size) parameters and (units, rows, inputs) to (units, rows, outputs)."""
-        tensors = flat.split(self.lengths, dim=1)
+        tensors = torch.split(flat, self.lengths, dim=1)
         layers = len(self.sizes) - 1
         for layer in range(layers):
             wide, narrow = self.sizes[layer], self.sizes[layer + 1]

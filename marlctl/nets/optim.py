@@ -14,7 +14,7 @@ def clip_parts(flat: Tensor, lengths: list[int], limit: float) -> Tensor:
     """Scale each tensor of each unit to at most `limit` in L2 norm, as the original does (not the whole)."""
     if limit == 0:
         return flat
-    parts = flat.split(lengths, dim=1)
+    parts = torch.split(flat, lengths, dim=1)
     return torch.cat([part * (limit / part.norm(dim=1, keepdim=True).clamp(min=limit)) for part in parts], dim=1)
 
 

@@ -88,9 +88,11 @@ class Checkpoints:
         self._segments = manifest.replay.segments
 
     def prune(self, keep: int) -> None:
-        """Remove all but the last `keep` full checkpoints and the last best policy."""
-        manifests = self._read("full")[0][max(keep, 1) :] + self._read("policy")[0][1:]
-        remove(*(self._path(manifest.kind, manifest.step) for manifest in manifests))
+        """Remove full checkpoints before the last `keep`, and all policies but the last best one."""
+        full = self._read("full")[0]
+        whole = [manifest for manifest in full if all(file.is_there(self._folder) for file in manifest.files)]
+        old = [manifest for last in whole[max(keep, 1) - 1 :][:1] for manifest in full if manifest.serial < last.serial]
+        remove(*(self._path(manifest.kind, manifest.step) for manifest in old + self._read("policy")[0][1:]))
         self._sweep()
 
     def tidy(self) -> None:

@@ -152,9 +152,9 @@ class _Walk:
     def _check(self, dataset: Any, path: tuple[str, ...]) -> None:
         # The layout comes first: to tell the shape of a virtual dataset, libhdf5 opens other files.
         plan = dataset.get_create_plist()
-        _refuse(plan.get_layout() != h5d.CONTIGUOUS, path, "is chunked or virtual")
+        _refuse(plan.get_layout() != h5d.CONTIGUOUS, path, "is chunked, compressed or virtual")
         _refuse(plan.get_external_count() > 0, path, "lies in another file")
-        _refuse(plan.get_nfilters() > 0, path, "is compressed or filtered")
+        _refuse(plan.get_nfilters() > 0, path, "goes through a filter")
         _refuse(h5a.get_num_attrs(dataset) > 0, path, "has attributes")
         kind = dataset.get_type()
         truth = kind.get_class() == h5t.ENUM and kind.dtype == np.dtype(bool)
@@ -169,7 +169,7 @@ class _Walk:
 
 def _refuse(condition: bool, path: tuple[str, ...], reason: str) -> None:
     if condition:
-        where = "/".join(path)
+        where = "/" + "/".join(path)
         raise FileError(f"{where if len(where) < 100 else where[:100] + '...'!r} {reason}")
 
 

@@ -20,7 +20,7 @@ from marlctl.records import Acts, Array, Batch, EnvSpec, Gradient, Metrics, Mode
 from marlctl.seeding import stream
 
 
-class Grid(ParallelEnv[str, Array, int]):
+class Grid(ParallelEnv[str, Array, int]):  # type: ignore[misc]
     """Agents on a line walk to their own goals; one that arrives is done, the others go on."""
 
     metadata = {"name": "toy_grid_v0", "render_modes": ["rgb_array"]}  # noqa: RUF012 (PettingZoo's own form)
@@ -38,7 +38,9 @@ class Grid(ParallelEnv[str, Array, int]):
     def action_space(self, agent: str) -> spaces.Space[Any]:
         return self._move
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Array], dict[str, Any]]:
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Array], dict[str, Any]]:
         if seed is not None:
             self._rng = np.random.default_rng(seed)
         self.agents = list(self.possible_agents)
@@ -50,14 +52,13 @@ class Grid(ParallelEnv[str, Array, int]):
     def _seen(self) -> dict[str, Array]:
         scale = max(1, self.size - 1)
         clock = self._time / self.max_cycles
-        return {
-            a: np.array([self._at[a] / scale, self._goal[a] / scale, clock], np.float32) for a in self.agents
-        }
+        return {a: np.array([self._at[a] / scale, self._goal[a] / scale, clock], np.float32) for a in self.agents}
 
     def _infos(self) -> dict[str, Any]:
         """A step off the line is masked."""
         return {
-            a: {"action_mask": np.array([1, self._at[a] > 0, self._at[a] < self.size - 1], np.int8)} for a in self.agents
+            a: {"action_mask": np.array([1, self._at[a] > 0, self._at[a] < self.size - 1], np.int8)}
+            for a in self.agents
         }
 
     def step(

@@ -55,7 +55,7 @@ class MADDPG:
         for agent in spec.agents:
             if agent.action.kind == "discrete":
                 if self.soft_actions:
-                    return f"algo.soft_actions executes vectors but {agent.name} chooses; for MPE add env.continuous_actions=true"
+                    return f"algo.soft_actions needs Box actions; for {agent.name} try env.continuous_actions=true"
                 continue
             bounds = (*agent.action.low, *agent.action.high)
             if any(abs(bound) == float("inf") for bound in bounds):

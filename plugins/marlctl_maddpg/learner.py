@@ -44,11 +44,17 @@ class MADDPGLearner:
         self.obs_columns = self._columns({a.name: [a.name] for a in spec.agents}, (spec.obs,))
         self.q_columns = self._columns(self._seen(), (spec.obs, spec.action))
         self.all_central = all(len(seen) == len(self.units) for seen in self._seen().values())
-        self.actor_shape = MLP((self.obs_columns.shape[1], *hidden, self.heads.size), options.activation, options.layer_norm)
+        self.actor_shape = MLP(
+            (self.obs_columns.shape[1], *hidden, self.heads.size), options.activation, options.layer_norm
+        )
         self.critic_shape = MLP((self.q_columns.shape[1], *hidden, 1), options.activation, options.layer_norm)
-        self.actor = self._init(self.actor_shape, "actor", (self.obs_columns < spec.obs.width).sum(1), self.heads.used.sum((1, 2)))
+        self.actor = self._init(
+            self.actor_shape, "actor", (self.obs_columns < spec.obs.width).sum(1), self.heads.used.sum((1, 2))
+        )
         joint = spec.obs.width + spec.action.width
-        self.critic = self._init(self.critic_shape, "critic", (self.q_columns < joint).sum(1), torch.ones(len(self.units)))
+        self.critic = self._init(
+            self.critic_shape, "critic", (self.q_columns < joint).sum(1), torch.ones(len(self.units))
+        )
         self.target_actor, self.target_critic = self.actor.clone(), self.critic.clone()
         self.actor_adam = Adam(self.actor, options.actor_lr or options.lr)
         self.critic_adam = Adam(self.critic, options.critic_lr or options.lr)
@@ -61,7 +67,8 @@ class MADDPGLearner:
 
     def _columns(self, seen: Mapping[str, Sequence[str]], layouts: Sequence[Layout]) -> Tensor:
         """For each unit, which columns of the layouts' arrays side by side it takes; padding points past the end."""
-        rows, offset = [[] for _ in self.units], 0
+        rows: list[list[int]] = [[] for _ in self.units]
+        offset = 0
         for layout in layouts:
             ids = layout.joint(np.arange(layout.width) + offset)
             for row, name in zip(rows, self.units, strict=True):
@@ -110,7 +117,9 @@ class MADDPGLearner:
             action, kept = self._explore(action, carry, rng)
         return Acts(self.spec.action.joint(action), kept)
 
-    def _explore(self, action: Array, carry: Mapping[str, Array], rng: np.random.Generator) -> tuple[Array, dict[str, Array]]:
+    def _explore(
+        self, action: Array, carry: Mapping[str, Array], rng: np.random.Generator
+    ) -> tuple[Array, dict[str, Array]]:
         """Add noise to Box actions; its drift is the carry."""
         o = self.options
         scale = max(o.noise_floor, o.noise_scale * o.noise_decay**self.acted)
@@ -155,7 +164,9 @@ class MADDPGLearner:
 
         actor = self.actor[u].requires_grad_()
         out = self.actor_shape(actor, self._take(obs, self.obs_columns[u]))
-        mine = self.heads.action(out, u, noise=self._noise(units, len(obs), "actor", round), mask=self._mask(batch.mask, u))
+        mine = self.heads.action(
+            out, u, noise=self._noise(units, len(obs), "actor", round), mask=self._mask(batch.mask, u)
+        )
         value = self._q(critic.detach(), u, obs, self.heads.place(mine, u, action))
         penalty = self.options.logit_penalty * self.heads.square(out, u)
         # Without the penalty the logits saturate and the agent stops exploring.
@@ -212,7 +223,7 @@ class MADDPGLearner:
     @torch.no_grad()
     def apply(self, gradients: Mapping[str, Gradient]) -> Metrics:
         flat = self._tensor(np.stack([gradients[unit].vector for unit in self.units]))
-        actor, critic = flat.split([shape.size for shape in self._shapes], dim=1)
+        actor, critic = torch.split(flat, [shape.size for shape in self._shapes], dim=1)
         self.actor_adam.step(actor)
         self.critic_adam.step(critic)
         polyak(self.target_actor, self.actor, self.options.tau)

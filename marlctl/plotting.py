@@ -1,0 +1,270 @@
+"""Learning curves: read from run folders, averaged over seeds, drawn.
+
+    curves = [read_curve(folder, "return.total") for folder in folders]
+    write_whole(path, draw(bands(curves), Look(y_label="episode return")))
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import groupby
+from typing import Any, Literal
+
+import numpy as np
+
+from marlctl.errors import ConfigError
+from marlctl.metrics import read
+from marlctl.options import unknown
+from marlctl.records import Array
+from marlctl.rundir import RunFolder
+from marlctl.seeding import stream
+
+X = Literal["steps", "episodes", "time"]
+Format = Literal["png", "svg", "pdf"]
+
+_GRID = 500  # points of a curve that is drawn through several runs
+_DRAWS = 2000  # of the bootstrap
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One metric of one run."""
+
+    scenario: str
+    algo: str
+    seed: int
+    options: Mapping[str, Any]  # of the scenario, the algorithm and who plays: runs that differ are not averaged
+    x: Array  # (rows,)
+    y: Array  # (rows,)
+
+
+@dataclass(frozen=True)
+class Band:
+    """A metric averaged over seeds, with the 95 % interval of the mean."""
+
+    label: str
+    seeds: int
+    x: Array  # (points,)
+    mean: Array  # (points,)
+    low: Array  # (points,)
+    high: Array  # (points,)
+
+
+# -- reading ------------------------------------------------------------------------------------
+
+
+def read_curve(folder: RunFolder, metric: str, *, x: X = "steps", smooth: int = 1) -> Curve:
+    """A metric of a run by its dotted name; `eval.` before it asks for the evaluations."""
+    kind, name = ("eval", metric[5:]) if metric.startswith("eval.") else ("train", metric)
+    rows = list(read(folder.metrics)) if folder.metrics.is_file() else []
+    if not any("return" in row for row in rows):
+        raise ConfigError(f"{folder.path} has no finished episodes yet")
+    flat = [(row, dict(_flatten(row))) for row in rows if row["kind"] == kind]
+    found = [(row, values[name]) for row, values in flat if name in values]
+    if not found:
+        if kind == "eval" and not flat:
+            raise ConfigError(f"{folder.path} was never evaluated")
+        raise ConfigError(unknown(metric, metric_names(rows), what="metric"))
+    places = _places(folder, [row for row, _ in found], x)
+    y = _smoothed(np.array([value for _, value in found], float), smooth)
+    values = folder.values()
+    run = values.get("run", {})
+    options = {f"{owner}.{k}": v for owner in ("env", "algo", "policy") for k, v in values.get(owner, {}).items()}
+    return Curve(str(run.get("scenario")), str(run.get("algo")), int(run.get("seed", 0)), options, places, y)
+
+
+def metric_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Every name that `read_curve` takes for a run with these rows."""
+    prefix = {"train": "", "eval": "eval."}
+    names = (prefix[row["kind"]] + name for row in rows if row.get("kind") in prefix for name, _ in _flatten(row))
+    return list(dict.fromkeys(names))
+
+
+def _flatten(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{prefix}{name}.")
+        elif isinstance(value, int | float) and name not in ("step", "episode"):
+            yield prefix + name, value
+
+
+def _places(folder: RunFolder, rows: Sequence[Mapping[str, Any]], x: X) -> Array:
+    if x != "time":
+        return np.array([row["step" if x == "steps" else "episode"] for row in rows], float)
+    times = _times(folder)
+    try:
+        return np.array([times[row["step"], row["kind"]] for row in rows])
+    except KeyError as error:
+        raise ConfigError(f"{folder.timings} does not say when step {error.args[0][0]} was; use --x steps") from None
+
+
+def _times(folder: RunFolder) -> dict[tuple[int, str], float]:
+    """Seconds of work until a row was written; every process that continued the run began again at 0."""
+    times: dict[tuple[int, str], float] = {}
+    before = last = 0.0
+    for row in read(folder.timings):
+        if row["seconds"] < last:
+            before += last
+        last = row["seconds"]
+        times[row["step"], row["kind"]] = before + last
+    return times
+
+
+def _smoothed(y: Array, window: int) -> Array:
+    """The mean of each row and the `window - 1` before it, as far as there are that many."""
+    sums = np.cumsum(np.insert(y, 0, 0.0))
+    stop = np.arange(1, len(y) + 1)
+    start = np.maximum(stop - window, 0)
+    return (sums[stop] - sums[start]) / (stop - start)
+
+
+# -- averaging ----------------------------------------------------------------------------------
+
+
+def one_a_seed(curves: Sequence[Curve]) -> list[Curve]:
+    """Without runs that repeat a seed, which would make the mean look surer than it is; the last one counts."""
+    return list({(_group(curve), curve.seed): curve for curve in curves}.values())
+
+
+def bands(curves: Sequence[Curve]) -> list[Band]:
+    """One band for each algorithm, scenario and choice of options."""
+    ordered = sorted(one_a_seed(curves), key=_group)
+    groups = [list(group) for _, group in groupby(ordered, key=_group)]
+    return [_band(_label(group[0], [g[0] for g in groups]), group) for group in groups]
+
+
+def _group(curve: Curve) -> tuple[str, str, str]:
+    return curve.scenario, curve.algo, json.dumps(curve.options, sort_keys=True, default=str)
+
+
+def _label(one: Curve, others: Sequence[Curve]) -> str:
+    """What tells this group from the others."""
+    words = [one.algo]
+    if any(other.scenario != one.scenario for other in others):
+        words.append(one.scenario)
+    alike = [other.options for other in others if (other.scenario, other.algo) == (one.scenario, one.algo)]
+    for name in sorted({name for options in alike for name in options}):
+        if any(options.get(name) != one.options.get(name) for options in alike):
+            words.append(f"{name.partition('.')[2]}={one.options.get(name)}")
+    return ", ".join(words)
+
+
+def _band(label: str, curves: Sequence[Curve]) -> Band:
+    start, stop = max(c.x[0] for c in curves), min(c.x[-1] for c in curves)
+    if start > stop:
+        raise ConfigError(f"the runs of {label} have no part in common: one ends before another begins")
+    grid = np.unique(np.concatenate([c.x for c in curves]))
+    grid = grid[(grid >= start) & (grid <= stop)]
+    if len(grid) > _GRID and len(curves) > 1:
+        grid = np.linspace(start, stop, _GRID)
+    values = np.stack([np.interp(grid, c.x, c.y) for c in curves])  # (seeds, points)
+    low, high = _interval(values)
+    return Band(label, len(curves), grid, values.mean(0), low, high)
+
+
+def _interval(values: Array) -> tuple[Array, Array]:
+    """The 95 % bootstrap interval of the mean over seeds."""
+    seeds, mean = len(values), values.mean(0)
+    if seeds == 1:
+        return mean, mean
+    picks = stream(0, "bootstrap").multinomial(seeds, np.full(seeds, 1 / seeds), size=_DRAWS)  # (draws, seeds)
+    low, high = np.percentile(picks @ values / seeds, [2.5, 97.5], axis=0)
+    return np.minimum(low, mean), np.maximum(high, mean)
+
+
+# -- drawing ------------------------------------------------------------------------------------
+
+# Okabe and Ito's colours, which the colour-blind can tell apart, the pale ones last.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#555555")
+_DASHES = ("-", "--", ":", "-.")
+_UNITS = ((2 * 3600, 3600, "hours"), (120, 60, "minutes"), (0, 1, "seconds"))
+
+
+@dataclass(frozen=True)
+class Look:
+    """What stands around the curves."""
+
+    y_label: str = "episode return"
+    x: X = "steps"
+    title: str | None = None
+
+
+def y_label(metric: str) -> str:
+    """A metric's name as an axis says it."""
+    bare = metric.removeprefix("eval.")
+    what = bare.removeprefix("loss.").replace(".", " ").replace("_loss", " loss")
+    if bare.startswith("return."):
+        _, _, who = bare.removeprefix("return.").partition(".")
+        what = f"episode return of {who}" if who else "episode return"
+    elif bare == "length":
+        what = "episode length"
+    return f"evaluation: {what}" if bare != metric else what
+
+
+def draw(bands: Sequence[Band], look: Look, format: Format = "png") -> bytes:
+    """The figure as a file's bytes; the same bands give the same bytes."""
+    import matplotlib  # noqa: PLC0415 (slow to load)
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    # A Figure of its own, not pyplot's: no window system is touched, and no setting of the user's.
+    with matplotlib.rc_context({"svg.hashsalt": "marlctl", "pdf.fonttype": 42, "font.size": 10}):
+        figure = Figure(figsize=(6.4, 3.9), layout="constrained")
+        axes = figure.add_subplot()
+        scale, unit = _unit(bands, look.x)
+        for number, band in enumerate(bands):
+            _draw_band(axes, band, number, scale)
+        axes.set_xlabel(unit)
+        axes.set_ylabel(look.y_label)
+        if look.title:
+            axes.set_title(look.title, loc="left", fontsize=11, fontweight="medium", pad=10)
+        _dress(axes)
+        image = BytesIO()
+        stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}[format]
+        figure.savefig(image, format=format, dpi=200, metadata=stamp)
+    return image.getvalue()
+
+
+def _unit(bands: Sequence[Band], x: X) -> tuple[float, str]:
+    if x != "time":
+        return 1.0, {"steps": "environment steps", "episodes": "episodes"}[x]
+    longest = max(band.x[-1] for band in bands)
+    _, scale, word = next(unit for unit in _UNITS if longest >= unit[0])
+    return 1.0 / scale, f"time ({word})"
+
+
+def _draw_band(axes: Any, band: Band, number: int, scale: float) -> None:
+    colour = _COLOURS[number % len(_COLOURS)]
+    dash = _DASHES[number // len(_COLOURS) % len(_DASHES)]
+    seeds = "1 seed" if band.seeds == 1 else f"{band.seeds} seeds"
+    dot = "o" if len(band.x) == 1 else None
+    x = band.x * scale
+    axes.plot(x, band.mean, color=colour, linestyle=dash, linewidth=1.8, marker=dot, label=f"{band.label} ({seeds})")
+    if band.seeds > 1:
+        axes.fill_between(x, band.low, band.high, color=colour, alpha=0.18, linewidth=0)
+
+
+def _dress(axes: Any) -> None:
+    """A light grid, open sides, short numbers, and a legend where the curves leave room."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator  # noqa: PLC0415
+
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color("#888888")
+    axes.tick_params(color="#888888", labelcolor="#333333")
+    axes.grid(color="#E6E6E6", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.margins(x=0.01)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(6))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axes.legend(frameon=False, loc="best")
+
+
+def short(number: float) -> str:
+    """A number with its thousands and millions abbreviated."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(number) >= size:
+            return f"{number / size:.4g}{letter}".replace("-", "\N{MINUS SIGN}")
+    return f"{number:.4g}".replace("-", "\N{MINUS SIGN}")
