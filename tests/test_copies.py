@@ -127,6 +127,26 @@ def test_a_loaded_state_goes_on_bit_for_bit(scenario, before, seed):
     assert all((again[name] == value).all() for name, value in whole.state().items())
 
 
+def test_a_caller_may_use_its_action_array_again():
+    batch = make_reset(Opens())
+    action = chosen(batch, np.random.default_rng(0))
+    before = action.array.copy()
+    batch.step(action, [1])
+    action.array[:] = 0
+    assert (batch.state()["actions"][0] == before).all()
+
+
+def test_an_environment_that_goes_another_way_begins_its_episode_afresh():
+    batch = little()
+    batch.reset([0])
+    played(batch, 4, np.random.default_rng(0))
+    state = batch.state()
+    batch._copies[0]._env.lives = {"a_0": 2, "b_0": 2}
+    obs, _ = batch.load(state)
+    assert obs["a_0"][0, 1] == 0
+    assert batch.state()["lengths"].tolist() == [0]
+
+
 @ANY_SCENARIO
 def test_n_copies_are_n_environments_of_the_same_seeds(scenario):
     together = make_batch(SCENARIOS[scenario](), 3)
@@ -180,6 +200,46 @@ def test_an_agent_that_dies_is_silent_until_the_next_episode():
     assert steps[3].final_obs["b_0"][0, 1] == 4
     assert steps[3].obs["a_0"][0, 1] == 0  # the next episode has begun
     assert steps[3].obs["a_0"][0, 0] != 0
+
+
+class Late(Little):
+    """Agent b joins with the second step."""
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed)
+        self.agents = ["a_0"]
+        return self._look(), self._infos()
+
+    def step(self, actions):
+        moved = super().step(actions)
+        self.agents = ["a_0", "b_0"] if self.time == 2 else self.agents
+        return {**self._look(), **moved[0]}, *moved[1:]
+
+
+def test_an_agent_may_join_later():
+    batch = Copies(Opens(kind=Late), 1)
+    batch.reset([0])
+    steps = played(batch, 3, np.random.default_rng(0))
+    assert [s.alive["b_0"][0] for s in steps] == [False, False, True]
+    assert steps[1].obs["b_0"][0, 1] == steps[1].final_obs["b_0"][0, 1] == 2
+    cut = make_batch(Opens(kind=Late), 1, length=2)
+    cut.reset([0])
+    assert played(cut, 2, np.random.default_rng(0))[1].ended[0]
+
+
+def test_an_agent_that_is_still_listed_after_its_end_stays_dead():
+    class Lists(Little):
+        def step(self, actions):
+            self.agents = [agent for agent in self.agents if agent in actions]
+            moved = super().step(actions)
+            self.agents = self.possible_agents[:]
+            return moved
+
+    batch = Copies(Opens({"lives": {"a_0": 1, "b_0": 3}}, Lists), 1)
+    batch.reset([0])
+    steps = played(batch, 3, np.random.default_rng(0))
+    assert [s.alive["a_0"][0] for s in steps] == [True, False, False]
+    assert [s.ended[0] for s in steps] == [False, False, True]
 
 
 @pytest.mark.parametrize("ends", ["terminated", "truncated"])

@@ -38,7 +38,22 @@ SCENARIOS: tuple[type[Scenario], ...] = (
     SimpleWorldComm,
 )
 
-__all__ = [*(scenario.__name__ for scenario in SCENARIOS), "SCENARIOS", "family"]
+__all__ = [
+    "SCENARIOS",
+    "CollectTreasure",
+    "Simple",
+    "SimpleAdversary",
+    "SimpleCrypto",
+    "SimpleFormation",
+    "SimpleLine",
+    "SimplePush",
+    "SimpleReference",
+    "SimpleSpeakerListener",
+    "SimpleSpread",
+    "SimpleTag",
+    "SimpleWorldComm",
+    "family",
+]
 
 
 def family(name: str) -> type[Scenario]:
