@@ -115,10 +115,7 @@ def _times(folder: RunFolder) -> dict[tuple[int, str], float]:
 
 def _smoothed(y: Array, window: int) -> Array:
     """The mean of each row and the `window - 1` before it, as far as there are that many."""
-    sums = np.cumsum(np.insert(y, 0, 0.0))
-    stop = np.arange(1, len(y) + 1)
-    start = np.maximum(stop - window, 0)
-    return (sums[stop] - sums[start]) / (stop - start)
+    return np.array([y[max(0, stop - window) : stop].mean() for stop in range(1, len(y) + 1)])
 
 
 # -- averaging ----------------------------------------------------------------------------------
@@ -219,7 +216,7 @@ def draw(bands: Sequence[Band], look: Look, format: Format = "png") -> bytes:
         axes.set_xlabel(unit)
         axes.set_ylabel(look.y_label)
         if look.title:
-            axes.set_title(look.title, loc="left", fontsize=11, fontweight="medium", pad=10)
+            axes.set_title(look.title, loc="left", fontsize=11, pad=10)
         _dress(axes)
         image = BytesIO()
         stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}[format]
@@ -241,7 +238,7 @@ def _draw_band(axes: Any, band: Band, number: int, scale: float) -> None:
     seeds = "1 seed" if band.seeds == 1 else f"{band.seeds} seeds"
     dot = "o" if len(band.x) == 1 else None
     x = band.x * scale
-    axes.plot(x, band.mean, color=colour, linestyle=dash, linewidth=1.8, marker=dot, label=f"{band.label} ({seeds})")
+    axes.plot(x, band.mean, color=colour, linestyle=dash, linewidth=1.6, marker=dot, label=f"{band.label} ({seeds})")
     if band.seeds > 1:
         axes.fill_between(x, band.low, band.high, color=colour, alpha=0.18, linewidth=0)
 
@@ -256,9 +253,11 @@ def _dress(axes: Any) -> None:
     axes.grid(color="#E6E6E6", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.margins(x=0.01)
+    axes.set_xlim(left=0)
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(6))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+        if max(map(abs, axis.get_view_interval())) >= 1000:
+            axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     axes.legend(frameon=False, loc="best")
 
 

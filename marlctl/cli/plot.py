@@ -35,13 +35,13 @@ class Format(str, Enum):
 
 Runs = Annotated[
     list[str] | None,
-    typer.Argument(help="Run folders, names of runs, or folders full of runs; the newest run when left out.", show_default=False),
+    typer.Argument(help="Run folders or names, or folders of runs; the newest when left out.", show_default=False),
 ]
 
 
 def plot(
     runs: Runs = None,
-    metric: Annotated[str, typer.Option("--metric", help="What to draw: a dotted name from metrics.jsonl.")] = "return.total",
+    metric: Annotated[str, typer.Option("--metric", help="What to draw, as metrics.jsonl calls it.")] = "return.total",
     evals: Annotated[bool, typer.Option("--eval", help="Draw the evaluations instead of training.")] = False,
     x: Annotated[X, typer.Option("--x", help="What runs along the bottom.")] = X.steps,
     smooth: Annotated[int, typer.Option("--smooth", min=1, help="Average over so many rows.")] = 1,
@@ -50,7 +50,7 @@ def plot(
     format: Annotated[Format | None, typer.Option("--format", help="Kind of file.", show_default="png")] = None,
     plots_dir: Annotated[
         Path | None,
-        typer.Option("--plots-dir", help="Folder to write to.", show_default="the run's plots/, ./learning_curves for several"),
+        typer.Option("--plots-dir", help="Folder to write to.", show_default="the run's plots, or learning_curves"),
     ] = None,
     save_dir: SaveDir = RUNS,
 ) -> None:
@@ -72,7 +72,7 @@ def plot(
 
 
 def _find(save_dir: Path, names: list[str]) -> list[RunFolder]:
-    """The runs that are named, oldest first and each once; a folder without a run of its own stands for all below it."""
+    """The runs that are named, oldest first and each once; a folder that is no run stands for all below it."""
     from marlctl.rundir import RUN_FILE, RunFolder, find
 
     if not names:
