@@ -28,6 +28,7 @@ class Checkpoints:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._segments: tuple[Segment, ...] = ()  # of the memory as last saved or filled
+        self._serial = 0  # of the last save
 
     def save(
         self, step: int, state: Mapping[str, Any], note: Mapping[str, Any], memory: Memory | None = None
@@ -118,11 +119,12 @@ class Checkpoints:
             with suppress(StorageError):  # on a full disk, files without a manifest are only in the way
                 self._sweep()
             raise
+        self._serial = manifest.serial
         self._segments = replay.segments if replay else self._segments
         return manifest
 
     def _next_serial(self) -> int:
-        return 1 + max((m.serial for kind in _STEMS for m in self._read(kind)[0]), default=0)
+        return 1 + max([self._serial, *(manifest.serial for kind in _STEMS for manifest in self._read(kind)[0])])
 
     def _path(self, kind: Kind, step: int) -> Path:
         return self._folder / FOLDER / f"{_STEMS[kind]}-{step:012d}.json"

@@ -1,11 +1,16 @@
 import errno
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
 from marlctl.errors import FileError, StorageError
 from marlctl.storage import files
+
+
+def names(folder):
+    return sorted(path.name for path in Path(folder).iterdir())
 
 
 def test_what_was_written_is_there(tmp_path):
@@ -14,7 +19,7 @@ def test_what_was_written_is_there(tmp_path):
     files.write_whole(tmp_path / "empty", b"")
     assert (tmp_path / "a").read_bytes() == b"newer"
     assert (tmp_path / "empty").read_bytes() == b""
-    assert sorted(os.listdir(tmp_path)) == ["a", "empty"]
+    assert names(tmp_path) == ["a", "empty"]
 
 
 def test_the_order_is_data_fsync_rename_fsync_of_the_folder(tmp_path, faults):
@@ -38,12 +43,13 @@ def test_a_failing_disk_leaves_the_old_file_or_the_new_one_and_says_what_to_do(t
     path = tmp_path / "a"
     path.write_bytes(b"old")
     error = OSError(code, os.strerror(code))
-    with faults.at(n, error), pytest.raises(StorageError, match="4 bytes needed, [0-9,]+ free.*free some space") as caught:
+    advice = r"4 bytes needed, [0-9,]+ free.*free some space"
+    with faults.at(n, error), pytest.raises(StorageError, match=advice) as caught:
         files.write_whole(path, b"data")
     assert str(path) in str(caught.value)
     assert os.strerror(code) in str(caught.value)
     assert path.read_bytes() == (b"old" if n < 5 else b"data")
-    assert os.listdir(tmp_path) == ["a"]
+    assert names(tmp_path) == ["a"]
 
 
 def test_a_folder_that_is_missing_or_closed_is_a_storage_error(tmp_path):
@@ -77,9 +83,9 @@ def test_leftovers_of_a_killed_process_are_removed_and_nothing_else(tmp_path, fa
     (tmp_path / "notes.part").write_bytes(b"the user's")
     with faults.at(4, KeyboardInterrupt(), sticky=True), pytest.raises(KeyboardInterrupt):
         files.write_whole(tmp_path / "a", b"data")
-    assert len(os.listdir(tmp_path)) == 2
+    assert len(names(tmp_path)) == 2
     files.remove_leftovers(tmp_path)
-    assert os.listdir(tmp_path) == ["notes.part"]
+    assert names(tmp_path) == ["notes.part"]
 
 
 def test_verified_bytes_come_back(tmp_path):
@@ -103,17 +109,25 @@ def test_what_is_not_a_regular_file_is_refused_without_waiting(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "a")
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "fifo")
-    handles = len(os.listdir("/proc/self/fd"))
+    handles = len(names("/proc/self/fd"))
     for name in ("link", "folder", "fifo", "missing", "nul\0", "/dev/zero", "/dev/null"):
         with pytest.raises(FileError):
             files.read_verified(tmp_path / name, 4, files.sha256(b"data"))
-    assert len(os.listdir("/proc/self/fd")) == handles
+    assert len(names("/proc/self/fd")) == handles
+
+
+def test_a_disk_that_cannot_be_read_is_a_file_error(tmp_path, monkeypatch):
+    (tmp_path / "a").write_bytes(b"data")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", lambda file: (_ for _ in ()).throw(OSError(errno.EIO, "Input/output error")))
+        with pytest.raises(FileError, match="cannot be read: Input/output error"):
+            files.read_plain(tmp_path / "a", 4)
 
 
 def test_a_trial_save_leaves_nothing_and_asks_for_space(tmp_path):
     files.trial(tmp_path, 1000)
     with pytest.raises(StorageError, match="the run needs about 1,000,000,000,000,000,000"):
         files.trial(tmp_path, 10**18)
-    assert os.listdir(tmp_path) == []
+    assert names(tmp_path) == []
     with pytest.raises(StorageError):
         files.trial(tmp_path / "missing", 0)

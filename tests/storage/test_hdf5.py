@@ -21,9 +21,8 @@ NAMES = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters
 DTYPES = st.sampled_from(["?", "i1", "<i8", ">i4", "u8", "<f2", "<f4", ">f8"])
 ARRAYS = hnp.arrays(DTYPES, hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=4))
 NUMBERS = st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats()
-TREES = st.dictionaries(
-    NAMES, st.recursive(ARRAYS | NUMBERS, lambda inner: st.dictionaries(NAMES, inner, max_size=4), max_leaves=12), max_size=5
-)
+VALUES = st.recursive(ARRAYS | NUMBERS, lambda inner: st.dictionaries(NAMES, inner, max_size=4), max_leaves=12)
+TREES = st.dictionaries(NAMES, VALUES, max_size=5)
 
 
 def same(a, b):
@@ -65,7 +64,8 @@ def test_a_name_that_would_not_come_back_is_refused(name):
 
 
 @pytest.mark.parametrize(
-    "value", ["text", [1, 2], None, 1j, 2**64, np.array(["a"]), np.array([None]), np.zeros(2, "g"), np.zeros(2, "M8[s]")]
+    "value",
+    ["text", [1, 2], None, 1j, 2**64, np.array(["a"]), np.array([None]), np.zeros(2, "g"), np.zeros(2, "M8[s]")],
 )
 def test_a_value_that_is_no_number_is_refused_with_its_place(value):
     with pytest.raises(TypeError, match="'/outer/inner'"):
@@ -245,10 +245,10 @@ def not_utf8(file, secret):
 
 
 HOSTILE = [
-    external_link, soft_link, soft_link_to_an_array, external_storage, virtual, virtual_without_end, cycle, deep_cycle,
-    shared, shape_bomb, chunked_bomb, gzip, checksum, unknown_filter, compact, text, fixed_text, ragged, reference, region,
-    opaque, compound, complex_numbers, enum, sub_array, bit_field, long_double, named_type, committed_type, no_shape,
-    attribute, root_attribute, many_attributes, deep, dots, not_utf8,
+    external_link, soft_link, soft_link_to_an_array, external_storage, virtual, virtual_without_end, cycle,
+    deep_cycle, shared, shape_bomb, chunked_bomb, gzip, checksum, unknown_filter, compact, text, fixed_text,
+    ragged, reference, region, opaque, compound, complex_numbers, enum, sub_array, bit_field, long_double,
+    named_type, committed_type, no_shape, attribute, root_attribute, many_attributes, deep, dots, not_utf8,
 ]
 
 
@@ -306,7 +306,7 @@ def test_arrays_that_lie_over_each_other_cannot_be_larger_than_the_file():
             file.create_dataset(f"w{k}", (1 << 20,), "u1")
     nowhere, there = (struct.pack("<BBQQ", 3, 1, at, 1 << 20) for at in (2**64 - 1, place))
     assert buffer.getvalue().count(nowhere) == 40
-    with pytest.raises(FileError, match="'w0' declares 1,048,576 bytes that the file does not hold"):
+    with pytest.raises(FileError, match="'/w0' declares 1,048,576 bytes that the file does not hold"):
         unpack(buffer.getvalue().replace(nowhere, there))
 
 
@@ -332,7 +332,7 @@ def test_a_file_over_the_limit_is_refused():
 
 def test_control_characters_in_a_name_do_not_reach_the_terminal():
     data = image(lambda file, _: file.__setitem__("\x1b[2J", h5py.SoftLink("/x")), None)
-    with pytest.raises(FileError, match=r"'\\x1b\[2J' is a link"):
+    with pytest.raises(FileError, match=r"'/\\x1b\[2J' is a link"):
         unpack(data)
 
 
@@ -344,7 +344,7 @@ def other_formats():
     return {
         "empty": b"", "pickle": pickle.dumps({"a": np.zeros(3)}), "zip": zipped.getvalue(), "text": b"hello" * 99,
         "polyglot": zipped.getvalue().ljust(512, b"\0") + good, "signature": good[:8], "zeros": good[:8] + bytes(4096),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("name", list(other_formats()))
