@@ -103,7 +103,7 @@ class Tally:
             row["return"] = returns_row(self.spec, self.returns / self.episodes)
             row["length"] = self.length / self.episodes
         if self.updates:
-            row["loss"] = {name: total / self.updates for name, total in self.losses.items()}
+            row["loss"] = {name: self.losses[name] / self.updates for name in sorted(self.losses)}
         self.__init__(self.spec)  # type: ignore[misc]
         return row
 

@@ -1,0 +1,173 @@
+"""A resumed run is the uninterrupted one, bit for bit, wherever it was cut; and the test would notice if not."""
+
+import numpy as np
+import pytest
+
+from marlctl.storage.checkpoint import Checkpoints
+from marlctl.wheel import Wheel
+
+TOY = {"run": {"eval_every": 5}, "algo": {"warmup": 40, "capacity": 90, "update_every": 7}}
+SMALL = {"warmup": 60, "batch_size": 16, "capacity": 150, "update_every": 10, "num_units": 8}
+KINDS = {
+    "toy": TOY,
+    "toy, three copies": {**TOY, "run": {"num_envs": 3, "eval_every": 5}},
+    "toy, on-policy": {"run": {"num_envs": 2}, "algo": {"on_policy": True, "update_every": 9}},
+    "toy, a random agent": {**TOY, "policy": {"agent_2": "random"}},
+    "toy, time limit of our own": {**TOY, "run": {"max_episode_len": 5}},
+    "maddpg": {"run": {"algo": "maddpg", "scenario": "simple_tag", "eval_episodes": 2, "eval_every": 5}, "algo": SMALL},
+    "maddpg, drifting noise": {
+        "run": {"algo": "maddpg", "scenario": "simple_speaker_listener", "eval_episodes": 2, "num_envs": 2},
+        "env": {"continuous_actions": True},
+        "algo": {**SMALL, "noise": "ou", "noise_decay": 0.999},
+    },
+    "ddpg": {"run": {"algo": "ddpg", "scenario": "simple_adversary", "eval_episodes": 2, "eval_every": 5}, "algo": SMALL},
+}
+
+
+def leaves(tree, path=()):
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            yield from leaves(value, (*path, name))
+        else:
+            yield (*path, name), value
+
+
+def everything(wheel):
+    """Every number a run consists of: state, replay, best policy and metrics."""
+    wheel.metrics.sync()
+    found = {"/".join(path): np.asarray(value) for path, value in leaves(wheel.state())}
+    if hasattr(wheel.memory, "rows"):
+        rows = wheel.memory.rows(wheel.memory.oldest, wheel.memory.total)
+        found |= {f"replay/{name}": rows for name, rows in rows.items()}
+        found["replay total"] = np.asarray(wheel.memory.total)
+    found["metrics"] = np.frombuffer(wheel.folder.metrics.read_bytes(), np.uint8)
+    return found
+
+
+def differences(one, other):
+    assert one.keys() == other.keys()
+    return [name for name in one if not (one[name].shape == other[name].shape and (one[name] == other[name]).all())]
+
+
+def turns(wheel, n):
+    for _ in range(n):
+        wheel.turn()
+
+
+def whole(config, folder, silent, n):
+    wheel = Wheel(config, folder, silent)
+    wheel.open_logs()
+    turns(wheel, n)
+    found = everything(wheel)
+    wheel.close()
+    return found
+
+
+def split(config, folder, silent, first, second):
+    """Run, save, forget everything, restore in a new wheel, and run on."""
+    wheel = Wheel(config, folder, silent)
+    wheel.open_logs()
+    turns(wheel, first)
+    wheel.save()
+    turns(wheel, 3)  # what happened after the save is lost with the process
+    wheel.close()
+    again = Wheel(config, folder, silent)
+    notes = again.restore()
+    turns(again, second)
+    found = everything(again)
+    again.close()
+    return found, notes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "first", [pytest.param(2, id="before the first update"), pytest.param(47, id="inside an episode"), 96, 130]
+)
+def test_a_resumed_run_equals_an_uninterrupted_one(kind, first, make_run, silent):
+    total = 160
+    config, folder = make_run("whole", KINDS[kind])
+    expected = whole(config, folder, silent, total)
+    config, folder = make_run("split", KINDS[kind])
+    found, notes = split(config, folder, silent, first, total - first)
+    assert differences(expected, found) == []
+    assert notes == []
+
+
+@pytest.mark.parametrize("kind", ["toy", "maddpg"])
+def test_it_may_be_cut_at_the_rings_wrap_and_right_after_an_evaluation(kind, make_run, silent):
+    """Finds the turns at which these happen, and cuts there and one turn to either side."""
+    total = 160
+    config, folder = make_run("whole", KINDS[kind])
+    wheel = Wheel(config, folder, silent)
+    wheel.open_logs()
+    wraps, judged = [], []
+    for turn in range(1, total + 1):
+        seen = len([row for row in silent.rows if row["kind"] == "eval"])
+        wheel.turn()
+        if wheel.memory.total % config.algo.capacity == 0:
+            wraps.append(turn)
+        if len([row for row in silent.rows if row["kind"] == "eval"]) > seen:
+            judged.append(turn)
+    expected = everything(wheel)
+    wheel.close()
+    assert wraps and judged
+    for first in (wraps[0] - 1, wraps[0], wraps[0] + 1, judged[0]):
+        config, folder = make_run(f"split{first}", KINDS[kind])
+        found, _ = split(config, folder, silent, first, total - first)
+        assert differences(expected, found) == [], f"cut after turn {first}"
+
+
+@pytest.mark.parametrize("kind", ["toy, three copies", "toy, on-policy", "toy, a random agent", "maddpg, drifting noise"])
+def test_leaving_out_any_saved_part_is_noticed(kind, make_run, silent, monkeypatch):
+    """The power of the test above: each part in turn is replaced by what a new run begins with."""
+    first = 47
+    total = 50 if "on-policy" in kind else 90  # before the rollout in hand is learnt from and forgotten
+    config, folder = make_run("whole", KINDS[kind])
+    expected = whole(config, folder, silent, total)
+    config, folder = make_run("fresh", KINDS[kind])
+    fresh = Wheel(config, folder, silent)
+    begin = dict(leaves(fresh.state()))
+    fresh.close()
+    read_state = Checkpoints.read_state
+    config, folder = make_run("probe", KINDS[kind])
+    wheel = Wheel(config, folder, silent)
+    wheel.open_logs()
+    turns(wheel, first)
+    parts = [path for path, value in leaves(wheel.state()) if not _same(value, begin.get(path))]
+    wheel.close()
+    assert len(parts) >= 15
+    unnoticed = []
+    for number, part in enumerate(parts):
+        def forgetful(self, manifest, part=part):
+            state = read_state(self, manifest)
+            inner = state
+            for name in part[:-1]:
+                inner = inner[name]
+            inner[part[-1]] = begin.get(part, np.zeros_like(inner[part[-1]]))
+            return state
+
+        monkeypatch.setattr(Checkpoints, "read_state", forgetful)
+        config, folder = make_run(f"split{number}", KINDS[kind])
+        try:
+            found, notes = split(config, folder, silent, first, total - first)
+        except Exception:  # noqa: BLE001 (refusing to go on is noticing)
+            continue
+        finally:
+            monkeypatch.setattr(Checkpoints, "read_state", read_state)
+        if expected.keys() == found.keys() and not differences(expected, found) and not notes:
+            unnoticed.append("/".join(part))
+    assert unnoticed == []
+
+
+def _same(value, other):
+    return other is not None and np.shape(value) == np.shape(other) and bool(np.all(np.asarray(value) == np.asarray(other)))
+
+
+@pytest.mark.parametrize("kind", ["toy", "maddpg"])
+def test_replay_rows_that_are_lost_are_noticed(kind, make_run, silent, monkeypatch):
+    config, folder = make_run("whole", KINDS[kind])
+    expected = whole(config, folder, silent, 120)
+    monkeypatch.setattr("marlctl.memory.Ring.fill", lambda self, start, rows: setattr(self, "total", start + len(rows["obs"])))
+    config, folder = make_run("split", KINDS[kind])
+    found, _ = split(config, folder, silent, 80, 40)
+    assert differences(expected, found)
