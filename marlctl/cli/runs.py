@@ -2,18 +2,225 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
 import typer
 
-from marlctl.cli.flags import RUNS, RunName, SaveDir
+from marlctl.cli import show
+from marlctl.cli.flags import RUNS, Json, RunName, SaveDir
 
 app = typer.Typer(help="Runs, finished and not.", no_args_is_help=True)
 
+Facts = dict[str, Any]
+
 
 @app.command("list")
-def list_(save_dir: SaveDir = RUNS) -> None:
-    """List every run."""
+def list_(save_dir: SaveDir = RUNS, json: Json = False) -> None:
+    """List every run, oldest first."""
+    runs = sorted((_facts(path) for path in _folders(save_dir)), key=lambda facts: (facts["created"], facts["path"]))
+    if json:
+        return show.as_json({"runs": runs})
+    if not runs:
+        return show.say(f"no runs below {save_dir}; `marlctl train` makes one, --save-dir looks elsewhere")
+    columns = ["run", "scenario", "algo", "seed", "done", "return", "best eval", "created", "state"]
+    show.table(columns, [_row(facts) for facts in runs])
+    for facts in runs:
+        if facts["state"] == "damaged":
+            show.say(f"{facts['path']} is damaged: {facts['problem']}")
+    return None
 
 
 @app.command("show")
-def show_(run: RunName = None, save_dir: SaveDir = RUNS) -> None:
-    """Show one run."""
+def show_(run: RunName = None, save_dir: SaveDir = RUNS, json: Json = False) -> None:
+    """Show one run: how far it is, what was set, its checkpoints and the room it takes."""
+    from marlctl.rundir import find
+
+    folder = find(save_dir, run)
+    values = folder.values()
+    facts = {
+        **_facts(folder.path),
+        "command": values.get("about", {}).get("command", ""),
+        "versions": values.get("about", {}).get("versions", {}),
+        "changed": _changed(values),
+        "checkpoints": _checkpoints(folder.path),
+        "bytes": _bytes(folder.path),
+    }
+    if json:
+        return show.as_json(facts)
+    _show(facts)
+    return None
+
+
+# -- reading ------------------------------------------------------------------------------------
+
+
+def _folders(save_dir: Path) -> list[Path]:
+    """Everything that is a run, or began to be one."""
+    places = (path for path in save_dir.glob("*/*/*") if path.is_dir() and not path.name.startswith("."))
+    return [path for path in places if ".old-" not in path.name]
+
+
+def _facts(path: Path) -> Facts:
+    """A run in a few words; what is wrong with it is one of them."""
+    from marlctl.errors import MarlctlError
+    from marlctl.rundir import RunFolder
+
+    told = ("scenario", "algo", "seed", "num_episodes", "steps")
+    blank = dict.fromkeys((*told, "episode", "step", "return", "best_eval"))
+    facts = {"run": path.name, "path": str(path), **blank, "created": "", "state": "damaged", "problem": None}
+    try:
+        folder = RunFolder(path)
+        values = folder.values()
+        run = values.get("run", {})
+        facts |= {name: run.get(name) for name in told}
+        facts["created"] = str(values.get("about", {}).get("created", ""))
+        facts |= _progress(folder.metrics, str(run.get("best_by", "total")))
+        facts["state"] = "running" if _locked(path) else "finished" if _finished(facts) else "stopped"
+    except (MarlctlError, OSError, KeyError, TypeError, AttributeError) as error:
+        facts["problem"] = str(error)
+    return facts
+
+
+def _progress(metrics: Path, best_by: str) -> Facts:
+    from marlctl.metrics import read
+
+    rows = list(read(metrics)) if metrics.is_file() else []
+    played = [row["return"]["total"] for row in rows if row["kind"] == "train" and "return" in row]
+    judged = [row["return"] for row in rows if row["kind"] == "eval"]
+    scores = [told["total"] if best_by == "total" else told["teams"][best_by] for told in judged]
+    return {
+        "episode": rows[-1]["episode"] if rows else 0,
+        "step": rows[-1]["step"] if rows else 0,
+        "return": played[-1] if played else None,
+        "best_eval": max(scores, default=None),
+    }
+
+
+def _finished(facts: Facts) -> bool:
+    if facts["steps"]:
+        return bool(facts["step"] >= facts["steps"])
+    return bool(facts["num_episodes"] and facts["episode"] >= facts["num_episodes"])
+
+
+def _locked(path: Path) -> bool:
+    """Whether a process trains here; only a look, so that nobody is kept out by it."""
+    import fcntl
+    import os
+
+    try:
+        file = os.open(path / ".lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+def _changed(values: Facts) -> Facts:
+    """What differs from the defaults; everything, where the plugins that know them are not there."""
+    from marlctl import config
+    from marlctl.errors import MarlctlError
+
+    names = {name: values.get("run", {}).get(name) for name in ("scenario", "algo")}
+    try:
+        default: Facts = config.resolve({"run": names}).values
+    except MarlctlError:
+        default = {}
+    return {
+        f"{owner}.{name}": value
+        for owner in config.OWNERS
+        for name, value in values.get(owner, {}).items()
+        if default.get(owner, {}).get(name) != value and name not in names
+    }
+
+
+def _checkpoints(path: Path) -> list[Facts]:
+    from marlctl.errors import FileError
+    from marlctl.storage.files import read_plain
+    from marlctl.storage.manifest import MAX_SIZE, parse
+
+    found: list[Facts] = []
+    for file in sorted((path / "checkpoints").glob("*.json")):
+        try:
+            manifest = parse(read_plain(file, MAX_SIZE), file.name)
+        except FileError as error:
+            found.append({"file": file.name, "problem": str(error)})
+            continue
+        there = all((path / stored.name).is_file() for stored in manifest.files)
+        found.append(
+            {
+                "file": file.name,
+                "kind": "best" if manifest.kind == "policy" else "full",
+                "step": manifest.step,
+                "episode": manifest.note.get("episode"),
+                "score": manifest.note.get("score"),
+                "bytes": sum(stored.size for stored in manifest.files),
+                "problem": None if there else "some of its files are missing",
+            }
+        )
+    return found
+
+
+def _bytes(path: Path) -> int:
+    return sum(file.lstat().st_size for file in path.rglob("*") if file.is_file() and not file.is_symlink())
+
+
+# -- showing ------------------------------------------------------------------------------------
+
+
+def _row(facts: Facts) -> list[str]:
+    plain = [str(facts[name]) if facts[name] is not None else "" for name in ("run", "scenario", "algo", "seed")]
+    return [*plain, _done(facts), _number(facts["return"]), _number(facts["best_eval"]), _when(facts), facts["state"]]
+
+
+def _done(facts: Facts) -> str:
+    if facts["episode"] is None:
+        return ""
+    if facts["steps"]:
+        return f"{facts['step']:,} of {facts['steps']:,} steps"
+    return f"{facts['episode']:,} of {facts['num_episodes'] or 0:,} episodes"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _when(facts: Facts) -> str:
+    """In the reader's own time."""
+    try:
+        return f"{datetime.fromisoformat(facts['created']).astimezone():%Y-%m-%d %H:%M}"
+    except ValueError:
+        return str(facts["created"])
+
+
+def _show(facts: Facts) -> None:
+    show.facts(
+        {
+            "path": facts["path"],
+            "scenario": facts["scenario"],
+            "algorithm": facts["algo"],
+            "seed": facts["seed"],
+            "state": facts["state"],
+            "done": f"{_done(facts)}, {facts['step'] or 0:,} steps in all",
+            "last return": _number(facts["return"]),
+            "best evaluation": _number(facts["best_eval"]),
+            "created": _when(facts),
+            "command": facts["command"],
+            "versions": ", ".join(f"{name} {version}" for name, version in facts["versions"].items()),
+            "disk use": show.size(facts["bytes"]),
+            "problem": facts["problem"],
+        }
+    )
+    if facts["changed"]:
+        show.table(["option", "value"], [[name, str(value)] for name, value in facts["changed"].items()])
+    rows = [
+        [c["file"], c.get("kind", ""), f"{c.get('step', '')}", show.size(c.get("bytes", 0)), c["problem"] or ""]
+        for c in facts["checkpoints"]
+    ]
+    show.table(["checkpoint", "kind", "step", "size", ""], rows or [["none yet", "", "", "", ""]])

@@ -55,3 +55,20 @@ def table(columns: list[str], rows: list[list[str]], *, title: str | None = None
 
 
 _NUMBER = re.compile(r"[-+±\d.,e %\[\]]*")
+
+
+def size(n_bytes: float) -> str:
+    """So many bytes, in the unit that reads best."""
+    for unit in ("bytes", "kB", "MB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.3g} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.3g} GB"
+
+
+def facts(lines: dict[str, Any]) -> None:
+    """Names and what they are, on stdout; what is empty is left out."""
+    told = {name: str(value) for name, value in lines.items() if value not in ("", None)}
+    width = max(map(len, told), default=0)
+    for name, value in told.items():
+        typer.echo(f"{name:<{width}}  {clean(value)}")
