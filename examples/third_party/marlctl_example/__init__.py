@@ -1,0 +1,1 @@
+"""An environment and an algorithm for marlctl, to copy."""
