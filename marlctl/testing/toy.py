@@ -145,8 +145,8 @@ class ToyLearner:
         for name in obs:
             score = obs[name] @ self.w[name]
             if mode != "greedy":
-                # Every third step of an episode is not explored, so that what is carried matters.
-                score = score + rng.gumbel(size=score.shape) * (count % 3 > 0)[:, None]
+                # Every other step of an episode is not explored, so that what is carried matters.
+                score = score + rng.gumbel(size=score.shape) * (count % 2)[:, None]
             if mask is not None:
                 score = np.where(mask[name], score, -np.inf)
             joint[name][np.arange(rows), score.argmax(1)] = 1
