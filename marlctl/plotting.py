@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from marlctl.errors import ConfigError
+from marlctl.errors import ConfigError, FileError
 from marlctl.metrics import read
 from marlctl.options import unknown
 from marlctl.records import Array
@@ -62,7 +62,7 @@ def read_curve(folder: RunFolder, metric: str, *, x: X = "steps", smooth: int = 
     rows = list(read(folder.metrics)) if folder.metrics.is_file() else []
     if not any("return" in row for row in rows):
         raise ConfigError(f"{folder.path} has no finished episodes yet")
-    flat = [(row, dict(_flatten(row))) for row in rows if row["kind"] == kind]
+    flat = [(row, dict(_flatten(row))) for row in rows if row.get("kind") == kind]
     found = [(row, values[name]) for row, values in flat if name in values]
     if not found:
         if kind == "eval" and not flat:
@@ -92,13 +92,17 @@ def _flatten(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, fl
 
 
 def _places(folder: RunFolder, rows: Sequence[Mapping[str, Any]], x: X) -> Array:
-    if x != "time":
-        return np.array([row["step" if x == "steps" else "episode"] for row in rows], float)
-    times = _times(folder)
     try:
-        return np.array([times[row["step"], row["kind"]] for row in rows])
-    except KeyError as error:
-        raise ConfigError(f"{folder.timings} does not say when step {error.args[0][0]} was; use --x steps") from None
+        if x != "time":
+            return np.array([row["step" if x == "steps" else "episode"] for row in rows], float)
+        times = _times(folder)
+        steps = [(row["step"], row["kind"]) for row in rows]
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileError(f"{folder.path} holds rows that marlctl did not write: {error!r}") from error
+    lost = [step for step, kind in steps if (step, kind) not in times]
+    if lost:
+        raise ConfigError(f"{folder.timings} does not say when step {lost[0]} was; use --x steps")
+    return np.array([times[place] for place in steps])
 
 
 def _times(folder: RunFolder) -> dict[tuple[int, str], float]:
