@@ -2,7 +2,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from marlctl import config as configs
@@ -31,11 +30,6 @@ class Silent:
 @pytest.fixture
 def silent() -> Silent:
     return Silent()
-
-
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(7)
 
 
 TOY = {"run": {"algo": "toy", "scenario": "toy_grid", "num_episodes": 60, "eval_every": 20, "save_rate": 20, "log_every": 5}}
