@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from marlctl.config import match_agents
+from marlctl.config import Config, match_agents
 from marlctl.contracts import BatchedEnv, Policy
 from marlctl.copies import make_batch
 from marlctl.errors import StorageError
@@ -138,6 +138,12 @@ def _scores(spec: EnvSpec, episodes: list[_Episode]) -> Scores:
     return Scores(spec, np.stack([e.returns for e in episodes]), lengths, diagnostics)
 
 
+def cast_of(config: Config, spec: EnvSpec, learner: Policy, mode: Mode | None = None) -> Cast:
+    """Everybody in the game: agents that did not learn play as they did in training."""
+    fixed = players(match_agents(config.policy, spec.names), spec)
+    return Cast(spec, {name: fixed.get(name, learner) for name in spec.names}, override=mode)
+
+
 def evaluate(
     folder: RunFolder,
     *,
@@ -148,7 +154,7 @@ def evaluate(
     mode: Mode | None = None,
     diagnostics: bool = False,
 ) -> Scores:
-    """Score a run's policy over fresh episodes; agents it did not teach play as they did in training."""
+    """Score a run's policy over fresh episodes."""
     config = folder.config()
     saved = load_saved(folder, which)
     n = min(COPIES, episodes or COPIES)
@@ -160,8 +166,7 @@ def evaluate(
         diagnostics=diagnostics,
     )
     try:
-        fixed = players(match_agents(config.policy, env.spec.names), env.spec)
-        cast = Cast(env.spec, {name: fixed.get(name, saved.learner) for name in env.spec.names}, override=mode)
+        cast = cast_of(config, env.spec, saved.learner, mode)
         return play(env, cast, seed=seed, mode=mode or saved.learner.plays, episodes=episodes, steps=steps)
     finally:
         env.close()

@@ -1,7 +1,7 @@
 """Learning curves: read from run folders, averaged over seeds, drawn.
 
-    curves = [read_curve(folder, "return.total") for folder in folders]
-    write_whole(path, draw(bands(curves), Look(y_label="episode return")))
+curves = [read_curve(folder, "return.total") for folder in folders]
+write_whole(path, draw(bands(curves), Look(y_label="episode return")))
 """
 
 from __future__ import annotations

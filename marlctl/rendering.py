@@ -15,13 +15,13 @@ import numpy as np
 from pettingzoo.utils import BaseParallelWrapper
 from PIL import Image
 
-from marlctl.config import Config, match_agents
+from marlctl.config import Config
 from marlctl.contracts import Environment
 from marlctl.copies import Copies
 from marlctl.episodes import Env, guarded
 from marlctl.errors import ConfigError, StorageError
-from marlctl.evaluation import Scores, play
-from marlctl.policies import Cast, load_saved, players
+from marlctl.evaluation import Scores, cast_of, play
+from marlctl.policies import load_saved
 from marlctl.records import Mode
 from marlctl.rundir import RunFolder
 from marlctl.storage.files import write_whole
@@ -97,8 +97,7 @@ def _perform(
     saved = load_saved(folder, which)
     env = camera.open(config)
     try:
-        fixed = players(match_agents(config.policy, env.spec.names), env.spec)
-        cast = Cast(env.spec, {name: fixed.get(name, saved.learner) for name in env.spec.names}, override=mode)
+        cast = cast_of(config, env.spec, saved.learner, mode)
         scores = play(env, cast, seed=seed, mode=mode or saved.learner.plays, episodes=episodes)
     finally:
         env.close()

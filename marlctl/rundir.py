@@ -54,7 +54,11 @@ class RunFolder:
 
     @property
     def created(self) -> str:
-        return str(self.values().get("about", {}).get("created", ""))
+        """When the run began; the empty text when its run.toml is damaged."""
+        try:
+            return str(self.values().get("about", {}).get("created", ""))
+        except FileError:
+            return ""
 
     def write(self, config: Config) -> None:
         about = self.values()["about"] if (self.path / RUN_FILE).is_file() else _about(config)

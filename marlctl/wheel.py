@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Protocol
 
-import numpy as np
-
-from marlctl.config import Config, match_agents
+from marlctl.config import Config
 from marlctl.contracts import BatchedEnv, Learner
-from marlctl.copies import make_batch
-from marlctl.errors import ConfigError, DivergedError, FileError
-from marlctl.evaluation import COPIES, Scores, play
+from marlctl.errors import ConfigError, FileError
+from marlctl.evaluation import COPIES, Scores, cast_of, play
 from marlctl.executors import Serial
-from marlctl.memory import Ring, make_memory, row_bytes
+from marlctl.finite import check_gradients, check_metrics
+from marlctl.memory import Ring, make_memory
 from marlctl.metrics import Lines, Tally, returns_row
-from marlctl.policies import Cast, Hosted, load_into, players, spec_note
-from marlctl.records import EnvSpec, Gradient, Metrics, Replay, Rollout
+from marlctl.opening import check_room, make_env, memory_kind, open_env
+from marlctl.policies import load_into, spec_note
+from marlctl.records import EnvSpec
 from marlctl.rollout import Player
 from marlctl.rundir import RunFolder
 from marlctl.seeding import key
@@ -170,9 +168,7 @@ class Wheel:
         run = self.config.run
         if self._judge is None:
             self._judge = make_env(self.config, min(COPIES, run.eval_episodes))
-        spec = self._judge.spec
-        fixed = players(match_agents(self.config.policy, spec.names), spec)
-        cast = Cast(spec, {name: fixed.get(name, self.learner) for name in spec.names})
+        cast = cast_of(self.config, self._judge.spec, self.learner)
         seed = key(run.seed, "evaluation") & (2**63 - 1)
         return play(self._judge, cast, seed=seed, mode=self.learner.plays, episodes=run.eval_episodes)
 
@@ -225,9 +221,7 @@ class Wheel:
             raise FileError(f"the checkpoint of step {manifest.step} is incomplete: {error!r}") from error
         if isinstance(self.memory, Ring):
             if manifest.replay is None:
-                raise ConfigError(
-                    "this run kept no replay buffer (--no-save-replay) and cannot go on; --init-from can"
-                )
+                raise ConfigError("this run kept no replay buffer (--no-save-replay) and cannot go on; --init-from can")
             self.checkpoints.fill(manifest, self.memory)
         if not exact:
             notes.append("this environment does not resume exactly: its open episodes came back different")
@@ -261,65 +255,3 @@ class Wheel:
         if hasattr(self, "metrics"):
             self.metrics.close()
             self.timings.close()
-
-
-def make_env(config: Config, n: int) -> BatchedEnv:
-    """n copies of the run's scenario, with every agent in them."""
-    run = config.run
-    return make_batch(config.env, n, length=run.max_episode_len, num_adversaries=run.num_adversaries)
-
-
-def open_env(config: Config, n: int) -> tuple[BatchedEnv, EnvSpec]:
-    """The environment as the learner meets it, and the spec of the whole game."""
-    env = make_env(config, n)
-    whole = env.spec
-    fixed = match_agents(config.policy, whole.names)
-    hosted: BatchedEnv = Hosted(env, players(fixed, whole), seed=config.run.seed) if fixed else env
-    why_not = getattr(config.algo, "drives", lambda spec: None)(hosted.spec)
-    if why_not:
-        raise ConfigError(f"{config.run.algo} cannot play {config.run.scenario}: {why_not}")
-    if config.run.best_by != "total" and config.run.best_by not in whole.teams:
-        raise ConfigError(f"--best-by {config.run.best_by!r} must be total or a team: {', '.join(whole.teams)}")
-    return hosted, whole
-
-
-def memory_kind(config: Config) -> Replay | Rollout:
-    """The memory the algorithm asks for; a ring need not be larger than the budget."""
-    kind: Replay | Rollout = config.algo.memory
-    budget = config.budget_steps
-    if isinstance(kind, Replay) and budget is not None:
-        room = budget + config.run.num_envs  # the last step of all copies may go past the budget
-        return dataclasses.replace(kind, capacity=max(1, min(kind.capacity, room)))
-    return kind
-
-
-def check_room(kind: Replay | Rollout, spec: EnvSpec) -> None:
-    """Refuse a ring that the machine cannot hold before it is filled for hours."""
-    needed = row_bytes(spec) * kind.capacity if isinstance(kind, Replay) else 0
-    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    if needed > free:
-        raise ConfigError(
-            f"the replay memory would need {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; "
-            "choose a smaller algo.capacity or a shorter budget"
-        )
-
-
-def check_gradients(gradients: Mapping[str, Gradient]) -> None:
-    """Stop before a number that is not finite is applied; say whose it is."""
-    for unit, gradient in gradients.items():
-        for name, loss in gradient.losses.items():
-            if not math.isfinite(loss):
-                raise DivergedError(f"{name} of {unit} is {loss}; {REMEDY}")
-        if not np.isfinite(gradient.vector).all():
-            bad = [name for name, place in gradient.parts.items() if not np.isfinite(gradient.vector[place]).all()]
-            raise DivergedError(f"the gradient of {unit} is not finite in {', '.join(bad) or 'its vector'}; {REMEDY}")
-
-
-def check_metrics(metrics: Metrics) -> None:
-    """Stop when a parameter is no longer finite."""
-    for name, value in metrics.items():
-        if not math.isfinite(value):
-            raise DivergedError(f"{name} is {value}; {REMEDY}")
-
-
-REMEDY = "the last good checkpoint stays; a smaller algo.lr may help"

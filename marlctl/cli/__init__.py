@@ -53,6 +53,7 @@ def options(
 def main() -> None:
     """Run a command; what goes wrong becomes one message and an exit code."""
     debug = "--debug" in sys.argv[1:]
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "hide")  # stdout is for results
     try:
         app(args=[argument for argument in sys.argv[1:] if argument != "--debug"])
     except MarlctlError as error:

@@ -173,8 +173,8 @@ def _show_plan(config: Config) -> None:
     import tomli_w
 
     from marlctl.memory import row_bytes
+    from marlctl.opening import memory_kind, open_env
     from marlctl.records import Replay
-    from marlctl.wheel import memory_kind, open_env
 
     env, whole = open_env(config, 1)
     env.close()
