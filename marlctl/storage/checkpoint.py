@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from marlctl.errors import FileError, StorageError
+from marlctl.errors import ConfigError, FileError, StorageError
 from marlctl.storage import segments
 from marlctl.storage.files import make_folder, read_plain, remove, remove_leftovers, write_whole
 from marlctl.storage.hdf5 import pack, unpack
@@ -55,7 +55,7 @@ class Checkpoints:
                 return manifest, skipped
         if skipped:
             raise FileError("\n".join(("no checkpoint can be read:", *skipped)))
-        raise FileError(f"{self._folder} has no checkpoint; a run saves its first one when it starts to train")
+        raise FileError(f"{self._folder} has no checkpoint; its training never began")
 
     def best(self) -> Manifest | None:
         """The best policy, or None if none was saved yet."""
@@ -72,7 +72,7 @@ class Checkpoints:
         path = self._path("full", step)
         if not path.exists():
             steps = ", ".join(str(manifest.step) for manifest in self._read("full")[0]) or "none"
-            raise FileError(f"{self._folder} has no checkpoint of step {step}; there are: {steps}")
+            raise ConfigError(f"{self._folder} has no checkpoint of step {step}; there are: {steps}")
         manifest = _load(path)
         self._verify(manifest, replay)
         return manifest

@@ -25,8 +25,11 @@ _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _MAX_OBJECTS = 100_000
 _MAX_DEPTH = 32
 _PLAIN = (h5t.INTEGER, h5t.FLOAT)
-_BROKEN = (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, SystemError, TypeError,
-           ValueError)  # all that h5py and numpy were seen to raise for a damaged file
+# All that h5py and numpy were seen to raise for a damaged file.
+_BROKEN = (
+    *(ArithmeticError, AttributeError, LookupError, MemoryError),
+    *(OSError, RuntimeError, SystemError, TypeError, ValueError),
+)
 
 # Even a group's index can be stored through a filter, and libhdf5 would load a library to read it.
 while h5pl.size():

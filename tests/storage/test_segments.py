@@ -58,6 +58,16 @@ def test_no_segment_is_larger_than_the_limit(tmp_path, make_ring, monkeypatch):
     assert back.held() == ring.held()
 
 
+def test_a_full_segment_is_not_written_again(tmp_path, make_ring, monkeypatch):
+    monkeypatch.setattr(segments, "LIMIT", 130)
+    ring = make_ring().add(10)
+    first = save(tmp_path, ring)
+    inode = (tmp_path / first.segments[0].file.name).stat().st_ino
+    second = save(tmp_path, ring.add(12), first.segments)
+    assert spans(second) == [(0, 10), (10, 20), (20, 22)]
+    assert (tmp_path / first.segments[0].file.name).stat().st_ino == inode
+
+
 def test_forgotten_segments_are_dropped_and_half_forgotten_ones_stay(tmp_path, make_ring):
     ring = make_ring(10).add(10)
     first = save(tmp_path, ring)
