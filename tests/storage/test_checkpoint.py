@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from marlctl.errors import FileError
+from marlctl.errors import ConfigError, FileError
 from marlctl.storage.checkpoint import Checkpoints
 
 
@@ -60,12 +60,12 @@ def test_reading_changes_nothing(three, check):
 def test_a_step_can_be_named(three):
     checkpoints = Checkpoints(three)
     assert checkpoints.read_state(checkpoints.at(2))["learner"]["rounds"] == 2
-    with pytest.raises(FileError, match="no checkpoint of step 5; there are: 3, 2, 1"):
+    with pytest.raises(ConfigError, match="no checkpoint of step 5; there are: 3, 2, 1"):
         checkpoints.at(5)
 
 
 def test_a_folder_without_checkpoints_says_so(tmp_path):
-    with pytest.raises(FileError, match="has no checkpoint; a run saves its first one"):
+    with pytest.raises(FileError, match="has no checkpoint; its training never began"):
         Checkpoints(tmp_path).newest()
     assert Checkpoints(tmp_path).best() is None
     Checkpoints(tmp_path).tidy()
