@@ -79,7 +79,7 @@ class Config:
         """Tells runs apart that would compute different numbers."""
         values = self.values
         fixed = {name: value for name, value in values["run"].items() if name not in FREE}
-        text = json.dumps({**values, "run": fixed}, sort_keys=True)
+        text = json.dumps({**values, "run": fixed}, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
@@ -102,8 +102,10 @@ def _plain(record: Any) -> dict[str, Any]:
     for f in dataclasses.fields(record):
         value = getattr(record, f.name)
         if f.name == open_field:
-            values |= value
-        elif f.init and value is not None:
+            values |= {name: "none" if given is None else given for name, given in value.items()}
+        elif f.init and value is None and f.default is not None:
+            values[f.name] = "none"  # TOML has no word for it; left out, it would come back as the default
+        elif f.init and options.is_plain(value):  # what is not plain can only be the default
             values[f.name] = list(value) if isinstance(value, tuple) else value
     return values
 
@@ -177,7 +179,7 @@ def read_file(path: Path) -> Values:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a number or a nesting without end
         raise ConfigError(f"{path} is not TOML: {error}") from error
     for section, content in values.items():
         if not isinstance(content, dict):

@@ -10,14 +10,16 @@ A plain field works; `option` adds the help text and the allowed range::
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import math
+import sys
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from marlctl.errors import ConfigError
+from marlctl.errors import ConfigError, PluginError
 
 
 def option(
@@ -48,12 +50,17 @@ class Option:
         """What may stand here, in words."""
         words = {"low": "at least", "above": "above", "high": "at most"}
         limits = [f"{words[name]} {bound:g}" for name, bound in self.bounds.items()]
-        return " ".join([type_name(self.type), " and ".join(limits)]).strip()
+        return " ".join([type_name(self.type), " and ".join(limits)]).strip(" ,")
 
 
 def describe(plugin: type) -> tuple[Option, ...]:
     """The options of a plugin, in the order its author wrote them."""
-    hints = get_type_hints(plugin)
+    try:
+        hints = get_type_hints(plugin)
+    except (NameError, AttributeError, TypeError, SyntaxError) as error:
+        raise PluginError(
+            f"{plugin.__module__}.{plugin.__qualname__} has an option of unknown type: {error}"
+        ) from error
     open_field = getattr(plugin, "open_options", None)
     return tuple(
         Option(
@@ -78,7 +85,7 @@ def build(plugin: type, values: Mapping[str, Any], *, owner: str) -> Any:
         if name in known:
             given[name] = convert(value, known[name], where=f"{owner}.{name}")
         elif open_field:
-            extra[name] = literal(value) if isinstance(value, str) else value
+            extra[name] = convert(value, Option(name, Any, None, "", {}), where=f"{owner}.{name}")
         else:
             raise ConfigError(unknown(f"{owner}.{name}", [f"{owner}.{k}" for k in known], what="option"))
     if extra:
@@ -101,17 +108,25 @@ def convert(value: Any, option: Option, *, where: str) -> Any:
     """`value` as the option's type, or a ConfigError that says what is allowed."""
     try:
         result = _as_type(value, option.type)
-    except ValueError:
-        raise ConfigError(f"{where} is {value!r}; it must be {option.allowed}") from None
+    except (ValueError, OverflowError):
+        raise ConfigError(f"{where} is {_shown(value)}; it must be {option.allowed}") from None
     for number in result if isinstance(result, tuple) else (result,):
         if isinstance(number, int | float) and not isinstance(number, bool) and not _within(number, option.bounds):
-            raise ConfigError(f"{where} is {value!r}; it must be {option.allowed}")
+            raise ConfigError(f"{where} is {_shown(value)}; it must be {option.allowed}")
     return result
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not print whole numbers of thousands of digits
+        return "a huge number"
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _within(number: float, bounds: Mapping[str, float]) -> bool:
     return (
-        math.isfinite(number)
+        -sys.float_info.max <= number <= sys.float_info.max  # not NaN, not infinite, no whole number beyond floats
         and number >= bounds.get("low", -math.inf)
         and number > bounds.get("above", -math.inf)
         and number <= bounds.get("high", math.inf)
@@ -121,7 +136,7 @@ def _within(number: float, bounds: Mapping[str, float]) -> bool:
 def _as_type(value: Any, kind: Any) -> Any:
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
-        return literal(value) if isinstance(value, str) else value
+        return _as_any(value)
     if origin in (Union, types.UnionType):
         return _as_union(value, arguments)
     if origin is Literal:
@@ -129,9 +144,28 @@ def _as_type(value: Any, kind: Any) -> Any:
             return next(a for a in arguments if str(a) == str(value))
         raise ValueError
     if origin is tuple:
-        parts = [p for p in value.strip("[]()").split(",") if p.strip()] if isinstance(value, str) else list(value)
+        if not isinstance(value, str | list | tuple):
+            raise ValueError
+        parts = [p for p in value.strip("[]()").split(",") if p.strip()] if isinstance(value, str) else value
         return tuple(_as_type(p.strip() if isinstance(p, str) else p, arguments[0]) for p in parts)
     return _as_plain(value, kind)
+
+
+def _as_any(value: Any) -> Any:
+    if isinstance(value, str):
+        return literal(value)
+    if value is None or is_plain(value):
+        return value
+    raise ValueError
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a run file can hold such a value."""
+    if isinstance(value, list | tuple):
+        return all(is_plain(part) for part in value)
+    if isinstance(value, Mapping):
+        return all(isinstance(name, str) and is_plain(part) for name, part in value.items())
+    return isinstance(value, bool | int | float | str | datetime.date | datetime.time)
 
 
 def _as_union(value: Any, kinds: tuple[Any, ...]) -> Any:
@@ -141,7 +175,7 @@ def _as_union(value: Any, kinds: tuple[Any, ...]) -> Any:
         if kind is not type(None):
             try:
                 return _as_type(value, kind)
-            except ValueError:
+            except (ValueError, OverflowError):
                 continue
     raise ValueError
 
