@@ -8,10 +8,12 @@ pick one silently.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from enum import Enum
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from typing import Any, cast
 
 from marlctl.errors import ConfigError, MarlctlError, PluginError
@@ -49,12 +51,26 @@ class Plugin:
 def installed(kind: Kind) -> tuple[Plugin, ...]:
     """Every plugin of a kind, by name, from installed metadata."""
     found = {}
-    for entry in entry_points(group=kind.value):
+    for entry in _entries(kind.value):
         dist = entry.dist
-        package, version = (dist.name, dist.version) if dist else ("?", "?")
+        package, version = (dist.name or "?", dist.version or "?") if dist else ("?", "?")
         # One distribution can be seen twice when its folder is on the path twice.
         found[entry.name, package, entry.value] = Plugin(kind, entry.name, package, version, entry)
     return tuple(sorted(found.values(), key=lambda plugin: (plugin.name, plugin.package)))
+
+
+def _entries(group: str) -> list[EntryPoint]:
+    try:
+        return list(entry_points(group=group))
+    except (TypeError, ValueError, OSError):  # one package's file is damaged; the others are still there
+        return [entry for dist in distributions() for entry in _whole(dist) if entry.group == group]
+
+
+def _whole(dist: Distribution) -> list[EntryPoint]:
+    try:
+        return list(dist.entry_points)
+    except (TypeError, ValueError, OSError):
+        return []
 
 
 def find(kind: Kind, name: str) -> Plugin:
@@ -67,7 +83,8 @@ def find(kind: Kind, name: str) -> Plugin:
     if len(hits) > 1:
         owners = " and ".join(p.origin for p in hits)
         choices = " or ".join(f"{p.package}:{p.name}" for p in hits)
-        raise PluginError(f"two plugins are called {short!r}: {owners}; uninstall one, or say which: {choices}")
+        count = {2: "two"}.get(len(hits), len(hits))
+        raise PluginError(f"{count} plugins are called {short!r}: {owners}; uninstall one, or say which: {choices}")
     return hits[0]
 
 
@@ -80,7 +97,8 @@ def load(plugin: Plugin) -> Any:
             return [plugin.entry]
 
     try:
-        return OneDriver(plugin.kind.value, plugin.name, on_load_failure_callback=_reraise).driver
+        with redirect_stdout(sys.stderr):  # stdout is for results
+            return OneDriver(plugin.kind.value, plugin.name, on_load_failure_callback=_reraise).driver
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -108,7 +126,7 @@ def scheme(name: str) -> type:
 def environment(scenario: str) -> type:
     """The options class of a scenario: `simple_tag`, `simple_tag_v3`, `mpe/simple_tag` or `module:factory`."""
     known = installed(Kind.ENVIRONMENT)
-    packages = {p.package for p in known}
+    packages = {p.package for p in (*known, *installed(Kind.FAMILY))}
     head, colon, _ = scenario.partition(":")
     if colon and head not in packages:
         from marlctl.factory import from_path  # noqa: PLC0415 (imports the user's module)
@@ -118,11 +136,11 @@ def environment(scenario: str) -> type:
     if slash:
         return _from_family(find(Kind.FAMILY, family), rest)
     names = {p.name for p in known}
-    short = scenario.rpartition(":")[2]
+    package, colon, short = scenario.rpartition(":")
     plain, version = _without_version(short)
     if short in names or plain not in names:
         return _checked(find(Kind.ENVIRONMENT, scenario), "make")
-    loaded = _checked(find(Kind.ENVIRONMENT, plain), "make")
+    loaded = _checked(find(Kind.ENVIRONMENT, f"{package}{colon}{plain}"), "make")
     offered = getattr(loaded, "version", None)
     if version != offered:
         has = f"{plain}_{offered}" if offered else "no numbered versions"
@@ -138,15 +156,22 @@ def _without_version(name: str) -> tuple[str, str]:
 def _from_family(plugin: Plugin, name: str) -> type:
     family = cast("Callable[[str], type]", load(plugin))
     try:
-        return family(name)
-    except MarlctlError:
+        with redirect_stdout(sys.stderr):
+            scenario = family(name)
+    except (MarlctlError, KeyboardInterrupt):
         raise
-    except ImportError as error:
-        raise PluginError(f"{plugin.name}/{name} of {plugin.origin} cannot be loaded: {error}") from error
+    except BaseException as error:
+        raise PluginError(
+            f"{plugin.name}/{name} of {plugin.origin} cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
+    return _fitting(plugin, scenario, "make")
 
 
 def _checked(plugin: Plugin, method: str) -> type:
-    loaded = load(plugin)
+    return _fitting(plugin, load(plugin), method)
+
+
+def _fitting(plugin: Plugin, loaded: Any, method: str) -> type:
     if not (isinstance(loaded, type) and hasattr(loaded, "__dataclass_fields__") and hasattr(loaded, method)):
         raise PluginError(
             f"plugin {plugin.name!r} of {plugin.origin} is not what a {plugin.kind.word} must be: "
