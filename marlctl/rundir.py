@@ -61,8 +61,8 @@ class RunFolder:
             return ""
 
     def write(self, config: Config) -> None:
-        about = self.values()["about"] if (self.path / RUN_FILE).is_file() else _about(config)
-        values: dict[str, Any] = {**config.values, "about": about}
+        about = self.values().get("about") if (self.path / RUN_FILE).is_file() else None
+        values: dict[str, Any] = {**config.values, "about": about or _about(config)}
         write_whole(self.path / RUN_FILE, tomli_w.dumps(values).encode())
 
 
@@ -148,10 +148,13 @@ class lock:
             raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             owner = os.read(self._file, 200).decode(errors="replace").strip() or "another process"
             os.close(self._file)
             raise BusyError(f"{self._path.parent} is in use by {owner}; wait for it or stop it") from None
+        except OSError as error:
+            os.close(self._file)
+            raise StorageError(f"cannot lock {self._path}: {error.strerror}") from error
         os.ftruncate(self._file, 0)
         os.write(self._file, f"process {os.getpid()} on {socket.gethostname()}".encode())
 
@@ -159,18 +162,26 @@ class lock:
         os.close(self._file)
 
 
+def is_run(path: Path) -> bool:
+    """Whether a run lies there; what cannot be a path is none."""
+    try:
+        return (path / RUN_FILE).is_file()
+    except OSError:  # a name too long, a folder that may not be entered
+        return False
+
+
 def find_all(save_dir: Path) -> list[RunFolder]:
     """Every run below `save_dir`, oldest first."""
-    runs = [RunFolder(path.parent) for path in save_dir.glob(f"*/*/*/{RUN_FILE}") if ".old-" not in path.parent.name]
+    paths = [path.parent for path in save_dir.glob(f"*/*/*/{RUN_FILE}")]
+    runs = [RunFolder(path) for path in paths if not re.search(r"\.old-\d{8}-\d{6}-\d{6}$", path.name)]
     return sorted(runs, key=lambda run: (run.created, run.path.name))
 
 
 def find(save_dir: Path, name: str | None = None) -> RunFolder:
     """The run of that path or name, or the newest when none is named."""
     if name is not None:
-        given = Path(name)
-        if (given / RUN_FILE).is_file():
-            return RunFolder(given)
+        if is_run(Path(name)):
+            return RunFolder(Path(name))
         hits = [run for run in find_all(save_dir) if run.path.name == name or str(run.path).endswith(f"/{name}")]
         if hits:
             return hits[-1]
