@@ -170,7 +170,9 @@ class Recent:
         return Batch(**{n: self._layouts[n].joint(a) for n, a in arrays.items()}, extras=extras)
 
     def state(self) -> State:
-        return {"time": self._time, "fields": self._arrays, "extras": self._extras}
+        kept = {"fields": self._arrays, "extras": self._extras}
+        copies = {part: {name: array.copy() for name, array in arrays.items()} for part, arrays in kept.items()}
+        return {"time": self._time, **copies}
 
     def load(self, state: State) -> None:
         self._time = int(state["time"])

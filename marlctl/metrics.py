@@ -18,16 +18,22 @@ class Lines:
     """An append-only file of JSON lines; one write a line, so that a crash can only cut the last."""
 
     def __init__(self, path: Path, *, keep: int | None = None) -> None:
-        """Append to `path`, after cutting it back to `keep` bytes when that is given."""
+        """Append to `path`, after cutting it back to `keep` bytes, or to its last whole line."""
         self.path = path
         try:
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0), 0o666)
-            if keep is not None:
-                if os.fstat(self._file).st_size < keep:
-                    raise FileError(f"{path} is shorter than its checkpoint says; it was changed from outside")
-                os.ftruncate(self._file, keep)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0), 0o666)
+            if keep is not None and os.fstat(self._file).st_size < keep:
+                os.close(self._file)
+                raise FileError(f"{path} is shorter than its checkpoint says; it was changed from outside")
+            os.ftruncate(self._file, self._whole() if keep is None else keep)
         except OSError as error:
             raise StorageError(f"cannot write {path}: {error.strerror}") from error
+
+    def _whole(self) -> int:
+        """The length of the file without half a line at its end."""
+        size = os.fstat(self._file).st_size
+        tail = os.pread(self._file, 1 << 16, max(0, size - (1 << 16)))
+        return size - len(tail) + tail.rfind(b"\n") + 1
 
     def append(self, row: Mapping[str, Any]) -> None:
         data = (json.dumps(row) + "\n").encode()
@@ -108,7 +114,12 @@ class Tally:
         return row
 
     def state(self) -> State:
-        plain = {"episodes": self.episodes, "returns": self.returns, "length": self.length, "updates": self.updates}
+        plain = {
+            "episodes": self.episodes,
+            "returns": self.returns.copy(),
+            "length": self.length,
+            "updates": self.updates,
+        }
         return {**plain, "losses": dict(self.losses)}
 
     def load(self, state: State) -> None:

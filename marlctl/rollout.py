@@ -91,9 +91,9 @@ class Player:
             "env": self.env.state(),
             "obs": self.obs.array,
             "rng": rng_state(self.rng),
-            "episode": self.episode,
-            "returns": self.returns,
-            "lengths": self.lengths,
+            "episode": self.episode.copy(),
+            "returns": self.returns.copy(),
+            "lengths": self.lengths.copy(),
             "carry": self.carry,
         }
 

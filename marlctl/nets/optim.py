@@ -44,7 +44,8 @@ class Adam:
         self.flat.addcdiv_(self.mean, self.square.sqrt().div_(correction).add_(1e-8), value=-rate)
 
     def state(self) -> State:
-        return {"mean": self.mean.cpu().numpy(), "square": self.square.cpu().numpy(), "steps": self.steps}
+        moments = {"mean": self.mean, "square": self.square}
+        return {**{name: moment.cpu().numpy().copy() for name, moment in moments.items()}, "steps": self.steps}
 
     def load(self, state: State) -> None:
         self.mean.copy_(torch.from_numpy(state["mean"]))
