@@ -13,7 +13,7 @@ import numpy as np
 from marlctl.config import Config, match_agents
 from marlctl.contracts import BatchedEnv, Policy
 from marlctl.copies import make_batch
-from marlctl.errors import StorageError
+from marlctl.errors import ConfigError, StorageError
 from marlctl.policies import Cast, load_saved, players
 from marlctl.records import Array, EnvSpec, Mode
 from marlctl.rollout import Player
@@ -59,7 +59,7 @@ class Scores:
         if self.diagnostics:
             result["diagnostics"] = {
                 name: {
-                    agent: {how: float(values[:, i].mean()) for how, values in measures.items()}
+                    agent: {how: float(np.nanmean(values[:, i])) for how, values in measures.items()}
                     for i, agent in enumerate(names)
                     if not np.isnan(measures["final"][:, i]).all()
                 }
@@ -71,7 +71,7 @@ class Scores:
 def interval(values: Array, seed: int = 0, draws: int = 2000) -> dict[str, Any]:
     """The mean and its 95 % bootstrap interval."""
     rng = stream(seed, "bootstrap")
-    means = values[rng.integers(len(values), size=(draws, len(values)))].mean(1)
+    means = [values[rng.integers(len(values), size=len(values))].mean() for _ in range(draws)]
     low, high = np.percentile(means, [2.5, 97.5])
     return {"mean": float(values.mean()), "ci95": [float(low), float(high)]}
 
@@ -81,10 +81,16 @@ def play(
 ) -> Scores:
     """Play so many episodes, or episodes until `steps` steps are played; episode i is the same game for any n."""
     player = Player(env, policy, seed=seed, mode=mode, seed_of=lambda s, copy, k: episode_seed(s, -2, k * env.n + copy))
-    found: dict[int, _Episode] = {}
+    found: dict[int, _Episode] = {}  # finished, but not the next to count
+    counted: list[_Episode] = []
+    steps_counted = 0
+
+    def enough() -> bool:
+        return steps_counted >= steps if episodes is None else len(counted) >= episodes
+
     open_ = [_Episode(len(env.spec.names)) for _ in range(env.n)]
     played = np.zeros(env.n, np.int64)  # episodes each copy has finished
-    while not _enough(found, episodes, steps):
+    while not enough():
         step, ended = player.step()
         for copy in range(env.n) if step.step.diagnostics else ():
             open_[copy].add({name: joint.array[copy] for name, joint in step.step.diagnostics.items()})
@@ -94,7 +100,10 @@ def play(
             found[int(played[copy]) * env.n + int(copy)] = episode
             open_[copy] = _Episode(len(env.spec.names))
             played[copy] += 1
-    return _scores(env.spec, [found[i] for i in range(_wanted(found, episodes, steps))])
+        while not enough() and len(counted) in found:
+            counted.append(found.pop(len(counted)))
+            steps_counted += counted[-1].length
+    return _scores(env.spec, counted)
 
 
 class _Episode:
@@ -105,35 +114,22 @@ class _Episode:
         self.last: dict[str, Array] = {}
 
     def add(self, diagnostics: Mapping[str, Array]) -> None:
+        """Agents that have left are NaN; what they had counts on."""
         for name, values in diagnostics.items():
-            self.sums[name] = self.sums.get(name, 0.0) + values
-            self.last[name] = values
-
-
-def _wanted(found: Mapping[int, _Episode], episodes: int | None, steps: int) -> int:
-    """How many episodes count: those asked for, or the first whose lengths reach `steps`."""
-    if episodes is not None:
-        return episodes
-    count = total = 0
-    while total < steps and count in found:
-        total += found[count].length
-        count += 1
-    return count
-
-
-def _enough(found: Mapping[int, _Episode], episodes: int | None, steps: int) -> bool:
-    count = _wanted(found, episodes, steps)
-    if episodes is None and sum(found[i].length for i in range(count)) < steps:
-        return False
-    return all(i in found for i in range(count))
+            there, nothing = ~np.isnan(values), np.full(len(values), np.nan)
+            self.sums[name] = np.where(
+                there, values + np.nan_to_num(self.sums.get(name, 0)), self.sums.get(name, nothing)
+            )
+            self.last[name] = np.where(there, values, self.last.get(name, nothing))
 
 
 def _scores(spec: EnvSpec, episodes: list[_Episode]) -> Scores:
     lengths = np.array([e.length for e in episodes])
     diagnostics = {}
-    for name in episodes[0].sums:
-        sums = np.stack([e.sums[name] for e in episodes])
-        final = np.stack([e.last[name] for e in episodes])
+    nothing = np.full(len(spec.names), np.nan)
+    for name in dict.fromkeys(name for e in episodes for name in e.sums):
+        sums = np.stack([e.sums.get(name, nothing) for e in episodes])
+        final = np.stack([e.last.get(name, nothing) for e in episodes])
         diagnostics[name] = {"per_step": sums / lengths[:, None], "per_episode": sums, "final": final}
     return Scores(spec, np.stack([e.returns for e in episodes]), lengths, diagnostics)
 
@@ -155,6 +151,8 @@ def evaluate(
     diagnostics: bool = False,
 ) -> Scores:
     """Score a run's policy over fresh episodes."""
+    if (steps if episodes is None else episodes) < 1:
+        raise ConfigError("an evaluation plays at least 1 episode")
     config = folder.config()
     saved = load_saved(folder, which)
     n = min(COPIES, episodes or COPIES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from marlctl.contracts import BatchedEnv, Learner, Policy
 from marlctl.errors import ConfigError, FileError
 from marlctl.records import ActionSpec, Acts, AgentSpec, Array, EnvSpec, Joint, Mode, State, Step
 from marlctl.rollout import load_rng, rng_state
-from marlctl.rundir import RunFolder
+from marlctl.rundir import RunFolder, is_run
 from marlctl.seeding import stream
 from marlctl.storage.checkpoint import Checkpoints
 from marlctl.storage.manifest import Manifest
@@ -85,13 +86,14 @@ class Cast:
         joint = self.spec.action.zeros(len(next(iter(obs.values()))))
         kept: dict[str, Array] = {}
         for number, (policy, agents) in enumerate(self._groups):
-            mine = {name[2:]: array for name, array in carry.items() if name.startswith(f"{number}.")}
+            prefix = f"{number}."
+            mine = {name.removeprefix(prefix): array for name, array in carry.items() if name.startswith(prefix)}
             own_mask = None if mask is None else {agent: mask[agent] for agent in agents}
             how = self._override or policy.plays
             acts = policy.act({agent: obs[agent] for agent in agents}, mine, rng=rng, mode=how, mask=own_mask)
             for agent in agents:
                 joint[agent][:] = acts.action[agent]
-            kept |= {f"{number}.{name}": array for name, array in acts.carry.items()}
+            kept |= {f"{prefix}{name}": array for name, array in acts.carry.items()}
         return Acts(joint, kept)
 
 
@@ -192,7 +194,7 @@ def load_saved(folder: RunFolder, which: str = "last") -> Saved:
         if best is None:
             raise ConfigError(f"{folder.path} has no best policy yet, as it was never evaluated; use --which last")
         manifest = best
-    elif which.isdecimal():
+    elif re.fullmatch(r"[0-9]{1,12}", which):
         manifest = checkpoints.at(int(which), replay=False)
     else:
         raise ConfigError(f"--which {which!r} must be best, last or the step of a checkpoint")
@@ -210,7 +212,7 @@ def load_into(learner: Learner, state: State, manifest: Manifest) -> None:
             learner.load_weights(state["weights"])
         else:
             learner.load(state["learner"])
-    except (KeyError, TypeError, ValueError, RuntimeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, RuntimeError, IndexError, AttributeError) as error:
         raise FileError(f"the checkpoint of step {manifest.step} does not fit this algorithm: {error}") from error
 
 
@@ -220,7 +222,7 @@ def players(sources: Mapping[str, str], spec: EnvSpec) -> dict[str, Policy]:
     chosen: dict[str, Policy] = {}
     for agent, source in sources.items():
         if source not in loaded:
-            if not (Path(source) / "run.toml").is_file():
+            if not is_run(Path(source)):
                 raise ConfigError(f"--policy {agent}={source}: neither `random` nor a run folder")
             saved = load_saved(RunFolder(Path(source)))
             loaded[source] = (saved.learner, saved.spec)

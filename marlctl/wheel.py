@@ -59,6 +59,7 @@ class Counters:
     steps: int = 0
     episodes: int = 0
     updates: int = 0
+    judged: int = -1  # steps at the last evaluation
     best: float = -math.inf
 
 
@@ -82,7 +83,7 @@ class Wheel:
         self._judge: BatchedEnv | None = None
         self._begin = perf_counter()
         self._steps_before = 0
-        self._saved_at = self._judged_at = -1
+        self._saved_at = -1
         self._last_row: Mapping[str, Any] = {}
 
     # -- one turn -------------------------------------------------------------------------------
@@ -152,7 +153,7 @@ class Wheel:
         start = perf_counter()
         run, counters = self.config.run, self.counters
         scores = self._play()
-        self._judged_at = counters.steps
+        counters.judged = counters.steps
         row = {"kind": "eval", "step": counters.steps, "episode": counters.episodes, "update": counters.updates}
         row |= {"return": returns_row(scores.spec, scores.returns.mean(0)), "length": float(scores.lengths.mean())}
         self._write(row)
@@ -213,11 +214,8 @@ class Wheel:
             exact = self.player.load(state["player"])
             self.memory.load(state["memory"])
             self.tally.load(state["tally"])
-            saved = state["counters"]
-            self.counters = Counters(
-                int(saved["steps"]), int(saved["episodes"]), int(saved["updates"]), float(saved["best"])
-            )
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+            self.counters = Counters(**state["counters"])
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise FileError(f"the checkpoint of step {manifest.step} is incomplete: {error!r}") from error
         if isinstance(self.memory, Ring):
             if manifest.replay is None:
@@ -226,7 +224,7 @@ class Wheel:
         if not exact:
             notes.append("this environment does not resume exactly: its open episodes came back different")
         self.open_logs(keep=int(manifest.note["metrics_bytes"]))
-        self._steps_before = self.counters.steps
+        self._steps_before = self._saved_at = self.counters.steps
         return notes
 
     @property
@@ -245,7 +243,7 @@ class Wheel:
             self.save()
         if self.tally.episodes or self.tally.updates:
             self._log()
-        if self.config.run.eval_every and self._judged_at != self.counters.steps:
+        if self.config.run.eval_every and self.counters.judged != self.counters.steps:
             self._evaluate()
 
     def close(self) -> None:
