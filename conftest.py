@@ -1,5 +1,10 @@
 """What every test may use."""
 
+import os
+
+# The tests run side by side, one process a core: torch with more threads would only fight itself.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 

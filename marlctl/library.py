@@ -12,6 +12,7 @@ from marlctl import config as configs
 from marlctl import evaluation, rundir, training
 from marlctl.config import Config
 from marlctl.errors import ConfigError
+from marlctl.opening import rehearse
 from marlctl.options import unknown
 from marlctl.policies import Saved, load_saved
 from marlctl.records import Array, EnvSpec, Mode
@@ -50,6 +51,7 @@ def train(
             raise ConfigError(f"option {key!r} must begin with env. or algo.")
         values.setdefault(owner, {})[short] = value
     config = configs.resolve(values)
+    rehearse(config)
     folder = rundir.create(Path(save_dir), config, name)
     training.train(config, folder, _Unwatched())
     return folder

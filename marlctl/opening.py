@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from pathlib import Path
 
 from marlctl.config import Config, match_agents
 from marlctl.contracts import BatchedEnv
 from marlctl.copies import make_batch
 from marlctl.errors import ConfigError
 from marlctl.memory import row_bytes
-from marlctl.policies import Hosted, players
+from marlctl.policies import Hosted, load_saved, players
 from marlctl.records import EnvSpec, Replay, Rollout
+from marlctl.rundir import RunFolder
+
+
+def rehearse(config: Config) -> tuple[EnvSpec, EnvSpec]:
+    """Check all that can be checked before a run folder is made; the whole game, and what the learner sees of it."""
+    env, whole = open_env(config, 1)
+    env.close()
+    check_room(memory_kind(config), env.spec)
+    if config.run.init_from:
+        their = load_saved(RunFolder(Path(config.run.init_from))).spec
+        if their != env.spec:
+            raise ConfigError(f"--init-from {config.run.init_from}: its agents are not those of this run")
+    return whole, env.spec
 
 
 def make_env(config: Config, n: int) -> BatchedEnv:

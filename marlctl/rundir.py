@@ -9,6 +9,7 @@ import re
 import shlex
 import socket
 import sys
+import time
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
@@ -149,7 +150,7 @@ class lock:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.read(self._file, 200).decode(errors="replace").strip() or "another process"
+            owner = self._owner()
             os.close(self._file)
             raise BusyError(f"{self._path.parent} is in use by {owner}; wait for it or stop it") from None
         except OSError as error:
@@ -157,6 +158,14 @@ class lock:
             raise StorageError(f"cannot lock {self._path}: {error.strerror}") from error
         os.ftruncate(self._file, 0)
         os.write(self._file, f"process {os.getpid()} on {socket.gethostname()}".encode())
+
+    def _owner(self) -> str:
+        """Who holds the lock; it may just be about to write its name."""
+        for _ in range(20):
+            if said := os.pread(self._file, 200, 0).decode(errors="replace").strip():
+                return said
+            time.sleep(0.01)
+        return "another process"
 
     def __exit__(self, *_: object) -> None:
         os.close(self._file)

@@ -52,11 +52,13 @@ def _begin(wheel: Wheel, *, restore: bool) -> list[str]:
     """The last checks before step 1, and the state to begin from."""
     config, memory = wheel.config, wheel.memory
     notes = [f"replay memory: {memory.nbytes / 1e6:,.0f} MB"]
-    keeps_rows = isinstance(memory, Ring) and config.run.save_replay
-    trial(wheel.folder.path, memory.nbytes if keeps_rows else 1 << 20)
+    keeps_rows = isinstance(memory, Ring) and config.run.save_replay and not restore
+    trial(wheel.folder.path, memory.nbytes if keeps_rows else 1 << 18)
     wheel.checkpoints.tidy()
     if restore:
-        return [*notes, *wheel.restore()]
+        notes += wheel.restore()
+        wheel.folder.write(config)  # with its longer budget
+        return notes
     wheel.open_logs()
     if config.run.init_from:
         _take_weights(wheel, config.run.init_from)
@@ -65,13 +67,12 @@ def _begin(wheel: Wheel, *, restore: bool) -> list[str]:
         notes.append(
             f"nothing will be learnt: the first update comes after {kind.warmup:,} steps, the budget is {budget:,}"
         )
+    wheel.save()  # a run can be continued from its very beginning
     return notes
 
 
 def _take_weights(wheel: Wheel, source: str) -> None:
     saved = load_saved(RunFolder(Path(source)))
-    if saved.spec != wheel.env.spec:
-        raise ConfigError(f"--init-from {source}: its agents are not those of this run")
     try:
         wheel.learner.load_weights(saved.learner.weights())
     except (KeyError, ValueError, RuntimeError) as error:

@@ -173,17 +173,16 @@ def _show_plan(config: Config) -> None:
     import tomli_w
 
     from marlctl.memory import row_bytes
-    from marlctl.opening import memory_kind, open_env
+    from marlctl.opening import memory_kind, rehearse
     from marlctl.records import Replay
 
-    env, whole = open_env(config, 1)
-    env.close()
+    whole, own = rehearse(config)
     kind = memory_kind(config)
     typer.echo(tomli_w.dumps(config.values))
     for team, agents in whole.teams.items():
         show.say(f"team {team}: {', '.join(agents)}")
     if isinstance(kind, Replay):
-        show.say(f"replay memory: {kind.capacity * row_bytes(env.spec) / 1e6:,.0f} MB")
+        show.say(f"replay memory: {kind.capacity * row_bytes(own) / 1e6:,.0f} MB")
     show.say("all checks passed; nothing was started")
 
 
@@ -193,8 +192,11 @@ def _run(
     from marlctl import rundir
     from marlctl.cli.live import make_watch
     from marlctl.metrics import read
+    from marlctl.opening import rehearse
     from marlctl.training import Stopped, train
 
+    if existing is None:
+        rehearse(config)
     folder = existing or rundir.create(save_dir, config, name, force=force)
     with make_watch(folder.path, quiet=quiet) as watch:
         try:

@@ -38,7 +38,7 @@ def test_frames_and_width(marlctl, run, tmp_path):
         (["--out", "x.mp4"], 2, "must end with .gif"),
         (["--out", "runs"], 2, "not an empty folder"),
         (["--which", "bset"], 2, "must be best, last or the step"),
-        (["--which", "77"], 3, "no checkpoint of step 77"),
+        (["--which", "77"], 2, "no checkpoint of step 77"),
         (["tay"], 2, "did you mean toy"),
         (["--fps", "0"], 2, "--fps"),
     ],

@@ -1,0 +1,5 @@
+"""`python -m marlctl` is `marlctl`."""
+
+from marlctl.cli import main
+
+main()
