@@ -93,6 +93,8 @@ class LoadedPolicy:
         self, obs: Mapping[str, Any], *, mode: Mode | None = None, mask: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """Actions as the environment takes them: an index, several indices, or numbers."""
+        if not obs:
+            return {}
         rows = {agent: self._row(agent, seen) for agent, seen in obs.items()}
         allowed = {agent: np.asarray(m, bool)[None] for agent, m in mask.items()} if mask else None
         acts = self._learner.act(rows, self._carry, rng=self._rng, mode=mode or self._learner.plays, mask=allowed)

@@ -61,9 +61,22 @@ def memory_kind(config: Config) -> Replay | Rollout:
 def check_room(kind: Replay | Rollout, spec: EnvSpec) -> None:
     """Refuse a ring that the machine cannot hold before it is filled for hours."""
     needed = row_bytes(spec) * kind.capacity if isinstance(kind, Replay) else 0
-    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    if needed > free:
+    free = free_memory()
+    if free is not None and needed > free:
         raise ConfigError(
             f"the replay memory would need {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; "
             "choose a smaller algo.capacity or a shorter budget"
         )
+
+
+def free_memory() -> int | None:
+    """Bytes that can still be had; where the system tells, with those it would take back from its file cache."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, ValueError, StopIteration):
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    except (OSError, ValueError):
+        return None

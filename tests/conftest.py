@@ -32,7 +32,8 @@ def silent() -> Silent:
     return Silent()
 
 
-TOY = {"run": {"algo": "toy", "scenario": "toy_grid", "num_episodes": 60, "eval_every": 20, "save_rate": 20, "log_every": 5}}
+EVERY = {"eval_every": 20, "save_rate": 20, "log_every": 5}
+TOY = {"run": {"algo": "toy", "scenario": "toy_grid", "num_episodes": 60, **EVERY}}
 
 
 @pytest.fixture

@@ -101,6 +101,10 @@ class Live(Plain):
         self._live.start()
         self._shown = True
 
+    def stopped(self, why: str, command: str) -> None:
+        self._live.stop()  # or the view would be drawn over the message
+        super().stopped(why, command)
+
     def row(self, row: Mapping[str, Any]) -> None:
         if row["kind"] == "eval":
             self._eval = row
@@ -118,6 +122,7 @@ class Live(Plain):
         from rich.console import Group
         from rich.panel import Panel
         from rich.progress_bar import ProgressBar
+        from rich.table import Table
         from rich.text import Text
 
         run = self._config.run
@@ -132,7 +137,8 @@ class Live(Plain):
             f"{remaining(self._config, p)} left"
         )
         tables = Columns([self._returns(), self._losses(), self._times(p)], padding=(0, 4))
-        bar = ProgressBar(total=total, completed=min(done, total), width=None)
+        bar = Table.grid(expand=True)  # a bar by itself does not end its line
+        bar.add_row(ProgressBar(total=total, completed=min(done, total)))
         return Panel(Group(head, bar, counts, Text(), tables), title=show.clean(str(self.folder)), title_align="left")
 
     def _returns(self) -> RenderableType:

@@ -1,9 +1,9 @@
 import json
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
+import tomllib
 
 from marlctl.metrics import read
 
@@ -34,8 +34,14 @@ def test_the_folder_holds_every_resolved_value_and_where_it_came_from(marlctl):
     values = tomllib.loads(Path("runs/toy_grid/toy/mine/run.toml").read_text())
     assert values["run"]["seed"] == 3 and values["run"]["num_episodes"] == 20
     assert values["algo"] == {
-        "lr": 0.5, "momentum": 0.9, "batch_size": 32, "capacity": 500, "warmup": 50, "update_every": 10, "on_policy": False,
-    }  # fmt: skip
+        "lr": 0.5,
+        "momentum": 0.9,
+        "batch_size": 32,
+        "capacity": 500,
+        "warmup": 50,
+        "update_every": 10,
+        "on_policy": False,
+    }
     assert values["env"] == {"n_agents": 3, "size": 9, "max_cycles": 12}
     assert values["about"]["plugins"]["algo"].startswith("marlctl ")
 
@@ -217,10 +223,9 @@ def test_unknown_names_are_found_before_any_heavy_import(marlctl):
 
 
 def test_learning_that_diverges_ends_with_code_6_and_keeps_the_last_good_checkpoint(marlctl):
-    said = marlctl(
-        "train", "--algo", "maddpg", "--scenario", "simple_tag", "--num-episodes", 40, "--save-rate", 2, "--eval-every", 0,
-        "--lr", "1e30", "--set", "algo.warmup=60", "--batch-size", 16, "--set", "algo.update_every=5", "--exp-name", "x",
-    )  # fmt: skip
+    wild = ("--lr", "1e30", "--set", "algo.warmup=60", "--batch-size", 16, "--set", "algo.update_every=5")
+    often = ("--num-episodes", 40, "--save-rate", 2, "--eval-every", 0, "--exp-name", "x")
+    said = marlctl("train", "--algo", "maddpg", "--scenario", "simple_tag", *wild, *often)
     assert said.code == 6 and ("adversary" in said.err or "agent" in said.err)
     assert marlctl("eval", "x", "--episodes", 2).code == 0
 

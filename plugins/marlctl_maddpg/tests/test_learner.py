@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from marlctl_maddpg import DDPG, MADDPG
 from torch import nn
 
 from marlctl.copies import make_batch
@@ -12,6 +11,7 @@ from marlctl.plugins import environment
 from marlctl.policies import Random
 from marlctl.records import ActionSpec, AgentSpec, Batch, EnvSpec, Replay
 from marlctl.rollout import Player
+from marlctl_maddpg import DDPG, MADDPG
 
 
 def spec(kind="discrete"):
