@@ -104,7 +104,10 @@ class LoadedPolicy:
     def _row(self, agent: str, seen: Any) -> Array:
         if agent not in self.spec.names:
             raise ConfigError(unknown(agent, list(self.spec.names), what="agent"))
-        row = np.asarray(seen, np.float32).reshape(1, -1)
+        try:
+            row = np.asarray(seen, np.float32).reshape(1, -1)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"what {agent} sees must be an array of numbers: {error}") from error
         if row.shape[1] != self.spec[agent].obs_size:
             raise ConfigError(f"{agent} sees {self.spec[agent].obs_size} numbers, not {row.shape[1]}")
         return row
