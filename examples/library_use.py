@@ -10,6 +10,7 @@ if __name__ == "__main__":
         "simple_spread",
         num_episodes=1500,
         num_envs=10,
+        threads=1,
         options={"algo.lr": 5e-3, "algo.warmup": 5000, "algo.update_every": 50, "env.N": 2},
     )
     scores = marlctl.evaluate(run, episodes=50)
