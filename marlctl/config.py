@@ -52,7 +52,7 @@ class Run:
     keep: int = option(2, "newest checkpoints to keep beside the best", low=1)
     save_replay: bool = option(True, "keep the replay buffer in checkpoints, for exact resumption")
     device: str = option("cpu", "torch device to learn on")
-    threads: int | None = option(None, "threads torch may use", low=1, high=1024)
+    threads: int = option(1, "threads torch may use; with more, other numbers may come out", low=1, high=1024)
 
 
 @dataclass(frozen=True)

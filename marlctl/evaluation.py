@@ -23,6 +23,7 @@ from marlctl.storage.files import write_whole
 from marlctl.storage.hdf5 import pack
 
 COPIES = 16  # copies of the environment an evaluation plays in
+PATIENCE = 10_000  # steps after which an episode that does not end counts as it stands
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,16 @@ def play(
         while not enough() and len(counted) in found:
             counted.append(found.pop(len(counted)))
             steps_counted += counted[-1].length
+        if player.lengths.max() >= PATIENCE:
+            return _scores(env.spec, counted + _unfinished(open_, player, found))
     return _scores(env.spec, counted)
+
+
+def _unfinished(open_: list[_Episode], player: Player, found: Mapping[int, _Episode]) -> list[_Episode]:
+    """What there is beside the episodes that count already, when waiting for more would have no end."""
+    for episode, returns, length in zip(open_, player.returns, player.lengths, strict=True):
+        episode.returns, episode.length = returns.copy(), int(length)
+    return [*found.values(), *(episode for episode in open_ if episode.length)]
 
 
 class _Episode:

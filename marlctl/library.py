@@ -117,7 +117,8 @@ class LoadedPolicy:
         if action.kind == "box":
             return vector
         choices = [int(part.argmax()) for part in np.split(vector, np.cumsum(action.parts)[:-1])]
-        return choices[0] if len(choices) == 1 else np.array(choices)
+        numbers = np.array(choices) + (action.first or 0)
+        return int(numbers[0]) if len(numbers) == 1 else numbers
 
 
 def load_policy(run: Run, which: str = "last") -> LoadedPolicy:

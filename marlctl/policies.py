@@ -166,6 +166,7 @@ def spec_from_note(note: Any) -> EnvSpec:
                     tuple(int(part) for part in a["action"]["parts"]),
                     tuple(float(bound) for bound in a["action"]["low"]),
                     tuple(float(bound) for bound in a["action"]["high"]),
+                    tuple(int(number) for number in a["action"]["first"]),
                 ),
             )
             for a in note["agents"]

@@ -97,6 +97,7 @@ class ActionSpec:
     parts: tuple[int, ...]
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
+    first: tuple[int, ...] = ()  # the number of each part's first choice, where that is not 0
 
     @property
     def size(self) -> int:

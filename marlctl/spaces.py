@@ -52,7 +52,7 @@ def moves(agent: str, space: Any, parts: tuple[int, ...] | None = None) -> Moves
         return _box(agent, space, parts)
     if isinstance(space, spaces.Discrete):
         start = int(space.start)
-        spec = ActionSpec("discrete", (int(space.n),))
+        spec = ActionSpec("discrete", (int(space.n),), first=(start,) if start else ())
         return Moves(spec, lambda rows: rows.argmax(axis=1) + start)
     if isinstance(space, spaces.MultiDiscrete):
         sizes = tuple(int(size) for size in space.nvec.ravel())
@@ -69,7 +69,8 @@ def _choices(sizes: tuple[int, ...], space: Any, start: Array) -> Moves:
         chosen = np.stack([rows[:, block].argmax(axis=1) for block in blocks], axis=1)
         return (chosen.reshape(-1, *space.shape) + start).astype(space.dtype)
 
-    return Moves(ActionSpec("discrete", sizes), decode)
+    first = tuple(int(number) for number in np.broadcast_to(start, space.shape).ravel())
+    return Moves(ActionSpec("discrete", sizes, first=first if any(first) else ()), decode)
 
 
 def _box(agent: str, space: Any, parts: tuple[int, ...] | None) -> Moves:

@@ -79,10 +79,10 @@ def _take_weights(wheel: Wheel, source: str) -> None:
         raise ConfigError(f"--init-from {source}: its networks are not those of this run: {error}") from error
 
 
-def _use_threads(threads: int | None) -> None:
+def _use_threads(threads: int) -> None:
     """Tell torch, where the algorithm brought it along."""
     torch = sys.modules.get("torch")
-    if threads and torch:
+    if torch:
         torch.set_num_threads(threads)
 
 

@@ -12,7 +12,7 @@ from marlctl import evaluation
 from marlctl.copies import make_batch
 from marlctl.errors import ConfigError, StorageError
 from marlctl.evaluation import Scores, evaluate, interval, play, save_scores
-from marlctl.policies import load_saved
+from marlctl.policies import Random, load_saved
 from marlctl.records import ActionSpec, AgentSpec, EnvSpec
 from marlctl.storage.hdf5 import unpack
 from marlctl.testing.toy import Toy, ToyGrid
@@ -189,3 +189,10 @@ def test_scores_that_cannot_be_kept_are_a_storage_error(toy_run, tmp_path):
     (tmp_path / "eval").write_text("")
     with pytest.raises(StorageError):
         save_scores(evaluate(toy_run, episodes=1), {}, tmp_path / "eval", "last")
+
+
+def test_an_episode_that_never_ends_counts_as_it_stands(monkeypatch):
+    monkeypatch.setattr(evaluation, "PATIENCE", 40)
+    env = make_batch(ToyGrid(size=1000, max_cycles=10**9), 2)
+    scores = evaluation.play(env, Random(env.spec), seed=0, mode="sample", episodes=5)
+    assert scores.lengths.tolist() == [40, 40]

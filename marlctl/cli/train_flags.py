@@ -70,7 +70,7 @@ Seeds = Annotated[
 ]
 InitFrom = Annotated[str | None, _flag("--init-from", help="Start from the weights of this run.", panel=LEARNING)]
 Device = Annotated[str | None, _flag("--device", help="Torch device (default cpu).", panel=LEARNING)]
-Threads = Annotated[str | None, _flag("--threads", help="Threads torch may use.", panel=LEARNING)]
+Threads = Annotated[str | None, _flag("--threads", help="Threads torch may use (default 1).", panel=LEARNING)]
 Config = Annotated[Path | None, _flag("--config", help="Run file in TOML; flags win over it.", panel=LEARNING)]
 Set = Annotated[
     list[str] | None,

@@ -39,6 +39,10 @@ class Scenario:
         env: ParallelEnv[str, Any, Any] = module.parallel_env(
             **given, render_mode=render_mode, benchmark_data=self._measured
         )
+        if render_mode != "human":
+            # mpe2 quits pygame here, and with it the fonts of every other environment; without a window
+            # there is nothing to close.
+            env.unwrapped.close = lambda: None
         return env
 
     def team(self, agent: str) -> str:
