@@ -21,7 +21,7 @@ from marlctl.training import train
 
 SPEC = EnvSpec(
     (
-        AgentSpec("choose", "c", 2, ActionSpec("discrete", (4,))),
+        AgentSpec("choose", "c", 2, ActionSpec("discrete", (4,), first=(1,))),
         AgentSpec("both", "b", 3, ActionSpec("discrete", (3, 2))),
         AgentSpec("box", "x", 1, ActionSpec("box", (2,), (-1.0, 0.0), (1.0, 5.0))),
         AgentSpec("endless", "x", 1, ActionSpec("box", (1,), (-np.inf,), (np.inf,))),
