@@ -101,19 +101,23 @@ def play(
             found[int(played[copy]) * env.n + int(copy)] = episode
             open_[copy] = _Episode(len(env.spec.names))
             played[copy] += 1
+        tired = player.lengths.max() >= PATIENCE
+        if tired:
+            found |= _unfinished(open_, player)
         while not enough() and len(counted) in found:
             counted.append(found.pop(len(counted)))
             steps_counted += counted[-1].length
-        if player.lengths.max() >= PATIENCE:
-            return _scores(env.spec, counted + _unfinished(open_, player, found))
+        if tired:
+            break
     return _scores(env.spec, counted)
 
 
-def _unfinished(open_: list[_Episode], player: Player, found: Mapping[int, _Episode]) -> list[_Episode]:
-    """What there is beside the episodes that count already, when waiting for more would have no end."""
+def _unfinished(open_: list[_Episode], player: Player) -> dict[int, _Episode]:
+    """The open episodes as they stand, by their number, when waiting for their end would have none."""
     for episode, returns, length in zip(open_, player.returns, player.lengths, strict=True):
         episode.returns, episode.length = returns.copy(), int(length)
-    return [*found.values(), *(episode for episode in open_ if episode.length)]
+    numbers = player.episode * len(open_) + np.arange(len(open_))
+    return {int(number): episode for number, episode in zip(numbers, open_, strict=True) if episode.length}
 
 
 class _Episode:
