@@ -14,8 +14,9 @@ from marlctl.errors import ConfigError, StorageError
 from marlctl.evaluation import Scores, evaluate, interval, play, save_scores
 from marlctl.policies import Random, load_saved
 from marlctl.records import ActionSpec, AgentSpec, EnvSpec
+from marlctl.seeding import episode_seed
 from marlctl.storage.hdf5 import unpack
-from marlctl.testing.toy import Toy, ToyGrid
+from marlctl.testing.toy import Grid, Toy, ToyGrid
 
 SPEC = EnvSpec(
     tuple(
@@ -95,6 +96,33 @@ def test_a_trained_policy_beats_the_one_it_began_as(toy_run):
 def test_a_policy_can_be_drawn_from_instead(toy_run):
     greedy, drawn = evaluate(toy_run, episodes=20), evaluate(toy_run, episodes=20, mode="sample")
     assert not np.array_equal(greedy.returns, drawn.returns)
+
+
+class Endless(Grid):
+    """The grid, where nobody ever arrives in every third game."""
+
+    def reset(self, seed=None, options=None):
+        seen, infos = super().reset(seed, options)
+        self.max_cycles = 10**9 if seed % 3 == 0 else 4
+        if seed % 3 == 0:
+            self._goal = dict.fromkeys(self.agents, -1)
+        return seen, infos
+
+
+@dataclass(frozen=True)
+class EndlessGrid(ToyGrid):
+    def make(self, *, render_mode=None):
+        return Endless(self.n_agents, self.size, self.max_cycles)
+
+
+@pytest.mark.parametrize("n", [1, 3, 8])
+def test_a_game_without_end_counts_as_it_stands_and_no_more_games_than_asked_for_are_counted(monkeypatch, n):
+    monkeypatch.setattr(evaluation, "PATIENCE", 50)
+    scores = toy_scores(n, scenario=EndlessGrid(), episodes=8)
+    assert 1 <= len(scores.returns) <= 8
+    assert scores.lengths.max() == 50
+    calm = [episode_seed(0, -2, i) % 3 > 0 for i in range(len(scores.lengths))]
+    assert all(length <= 4 for length, ends in zip(scores.lengths, calm, strict=True) if ends)
 
 
 # -- numbers ----------------------------------------------------------------------------------------
