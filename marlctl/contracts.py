@@ -46,7 +46,7 @@ class Environment(Protocol):
 
     Optional beside `make`:
 
-    - `make_batch(n) -> BatchedEnv`: n copies stepped in one call;
+    - `make_batch(n) -> BatchedEnv | None`: n copies stepped in one call (None: not with these options);
     - `team(agent) -> str`: the agent's team (without it: its name less the number); a team called
       "adversary" is who `--adv-policy` speaks of;
     - `action_parts(env) -> {agent: sizes}`: how a Box action divides, a move and a message say;

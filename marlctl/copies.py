@@ -36,8 +36,9 @@ def make_batch(
         environment, length = environment.with_length(length), None
     if diagnostics and hasattr(environment, "diagnostic"):
         environment = environment.diagnostic()
-    if length is None and hasattr(environment, "make_batch"):
-        batch: BatchedEnv = environment.make_batch(n)
+    make_own = getattr(environment, "make_batch", None) if length is None else None
+    batch: BatchedEnv | None = make_own(n) if make_own else None  # None: not with these options
+    if batch is not None:
         batch.spec = _with_adversaries(batch.spec, num_adversaries)
         return batch
     return Copies(environment, n, length=length, num_adversaries=num_adversaries, diagnostics=diagnostics)

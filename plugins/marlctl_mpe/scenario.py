@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field, fields
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from marlctl.errors import ConfigError
 from marlctl.options import option
@@ -14,8 +14,10 @@ from marlctl.options import option
 if TYPE_CHECKING:
     from pettingzoo import ParallelEnv
 
+    from marlctl.contracts import BatchedEnv
+
 ADVERSARIES = {"adversary", "leadadversary", "eve"}
-NOT_MPE2 = {"factored_actions"}  # options of ours, not handed on
+NOT_MPE2 = {"backend", "factored_actions"}  # options of ours, not handed on
 
 S = TypeVar("S", bound="Scenario")
 
@@ -31,6 +33,7 @@ class Scenario:
     max_cycles: int = option(25, "steps in an episode", low=1)
     continuous_actions: bool = option(False, "forces and messages as numbers in [0, 1] instead of one choice")
     dynamic_rescaling: bool = option(True, "draw everything smaller when the camera moves out")
+    backend: Literal["batched", "mpe2"] = option("mpe2", "our arrays of many copies, or MPE2 itself; the same numbers")
     _measured: bool = field(default=False, init=False, repr=False)
 
     def make(self, *, render_mode: str | None = None) -> ParallelEnv[str, Any, Any]:
@@ -44,6 +47,14 @@ class Scenario:
             # there is nothing to close.
             env.unwrapped.close = lambda: None
         return env
+
+    def make_batch(self, n: int) -> BatchedEnv | None:
+        """n copies in arrays, unless MPE2 itself was asked for."""
+        if self.backend == "mpe2":
+            return None
+        from marlctl_mpe.batched import batched  # noqa: PLC0415 (imports numpy)
+
+        return batched(self, n)
 
     def team(self, agent: str) -> str:
         """Everybody plays together, except those who are named as somebody's opponent."""
@@ -63,6 +74,11 @@ class Scenario:
     def diagnostic(self: S) -> S:
         """The same scenario, whose infos carry what `diagnose` reads."""
         return self._but(_measured=True)
+
+    @property
+    def measured(self) -> bool:
+        """Whether steps tell the scenario's own measures."""
+        return self._measured
 
     def diagnose(self, agent: str, info: Mapping[str, Any]) -> dict[str, float]:
         """MPE2's measures of one agent after one step, by name."""

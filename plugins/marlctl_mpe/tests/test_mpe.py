@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from marlctl.errors import ConfigError
 from marlctl.options import build, describe
 from marlctl_mpe import SCENARIOS, SimpleReference, SimpleSpread, SimpleTag, SimpleWorldComm, family
+from marlctl_mpe.scenario import NOT_MPE2
 
 # Importing pettingzoo.test itself uses what pettingzoo deprecates.
 PETTINGZOO_TEST = pytest.mark.filterwarnings("ignore:The old environment creation API:DeprecationWarning")
@@ -66,14 +67,14 @@ def test_the_options_are_what_mpe2_takes_with_its_defaults(scenario):
     module = import_module(f"mpe2.{scenario.name}_{scenario.version}")
     theirs = {name: p.default for name, p in inspect.signature(module.raw_env).parameters.items()}
     del theirs["render_mode"], theirs["benchmark_data"]
-    ours = {o.name: o.default for o in describe(scenario) if o.name != "factored_actions"}
+    ours = {o.name: o.default for o in describe(scenario) if o.name not in NOT_MPE2}
     assert ours == theirs
     assert all(o.help for o in describe(scenario))
 
 
 @EVERY
 def test_every_option_reaches_mpe2(scenario):
-    options = {o.name: OTHER[o.name] for o in describe(scenario) if o.name != "factored_actions"}
+    options = {o.name: OTHER[o.name] for o in describe(scenario) if o.name not in NOT_MPE2}
     env = build(scenario, options, owner="env").make(render_mode="rgb_array")
     expected = {**options, "render_mode": "rgb_array", "benchmark_data": False}
     assert env.unwrapped._ezpickle_kwargs == expected
