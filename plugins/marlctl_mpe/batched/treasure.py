@@ -8,7 +8,6 @@ from math import inf
 import numpy as np
 
 from marlctl.records import Array, State
-from marlctl.rollout import load_rng, rng_state
 from marlctl_mpe.batched.task import Task
 from marlctl_mpe.batched.world import Body
 from marlctl_mpe.scenarios import CollectTreasure
@@ -37,15 +36,18 @@ class TreasureTask(Task):
         self._to_treasures, self._touch_treasures = distance[:c, a:], touch[:c, a:]
         self._to_deposits, self._touch_deposits = (x[:c, c:a].swapaxes(0, 1) for x in (distance, touch))
         self._between, self._touch = distance[:c, :c], touch[:c, :c]
-        self._comes_back = [np.random.Generator(np.random.PCG64(0)) for _ in range(n)]
+        # Treasures come back by a generator of the copy's own: its seed, and how many it has brought back.
+        self._seed, self._back = np.zeros((2, n), np.int64)
+        self._rngs = [_generator(0)] * n
 
     # -- an episode --------------------------------------------------------------------------------
 
     def begin(self, copies: Array, seeds: Sequence[int]) -> None:
         super().begin(copies, seeds)
+        self._seed[copies], self._back[copies] = seeds, 0
         for copy, seed in zip(copies, seeds, strict=True):
             # MPE2 copies its generator before it draws, so that treasures come back with the same numbers.
-            self._comes_back[copy] = np.random.Generator(np.random.PCG64(seed))
+            self._rngs[copy] = _generator(seed)
 
     def happen(self) -> None:
         """Treasures are taken, delivered, and come back one step after they were taken."""
@@ -54,10 +56,10 @@ class TreasureTask(Task):
         self._bonus = 5.0 * (taken + delivered)
         gone = np.argwhere(~there)
         for treasure, copy in gone:
-            rng = self._comes_back[copy]
-            _, *place = rng.random(3)  # the first says whether it comes back, and it always does
-            self.world.pos[:, self.n_agents + treasure, copy] = np.array(place) * (2 * SPREAD) - SPREAD
-            self._kind[rng.integers(self._n_kinds), treasure, copy] = 1
+            place, kind = self._bring_back(copy)
+            self.world.pos[:, self.n_agents + treasure, copy] = place
+            self._kind[kind, treasure, copy] = 1
+            self._back[copy] += 1
         if gone.size:
             self.world.measure()
 
@@ -83,12 +85,15 @@ class TreasureTask(Task):
         return {"holding": holding, "carriers": carriers, "treasures": treasures}
 
     def state(self) -> State:
-        return {**super().state(), "comes_back": np.stack([rng_state(rng) for rng in self._comes_back])}
+        return {**super().state(), "seed": self._seed.copy(), "back": self._back.copy()}
 
     def load(self, state: State) -> None:
         super().load(state)
-        for rng, saved in zip(self._comes_back, state["comes_back"], strict=True):
-            load_rng(rng, saved)
+        self._seed[:], self._back[:] = state["seed"], state["back"]
+        for copy in range(self.world.n):
+            self._rngs[copy] = _generator(int(self._seed[copy]))
+            for _ in range(self._back[copy]):
+                self._bring_back(copy)
 
     def _draw(self, rng: np.random.Generator, numbers: Array, choices: Array) -> None:
         """The agents' places, then kind and place of one treasure after the other."""
@@ -100,6 +105,12 @@ class TreasureTask(Task):
     def _place(self, copies: Array, numbers: Array, choices: Array) -> None:
         super()._place(copies, numbers, choices)
         self._kind[..., copies] = np.eye(self._n_kinds)[choices].transpose(2, 0, 1)
+
+    def _bring_back(self, copy: int) -> tuple[Array, int]:
+        """Where a treasure is found again, and of what kind it is now."""
+        rng = self._rngs[copy]
+        _, *place = rng.random(3) * (2 * SPREAD) - SPREAD  # the first says whether it comes back, and it always does
+        return np.array(place), int(rng.integers(self._n_kinds))
 
     def _take(self, there: Array) -> Array:
         """How many treasures are taken (n,): each by the first collector that touches it with empty hands."""
@@ -149,3 +160,7 @@ class TreasureTask(Task):
             self.own("agents", agent),
             self.own("treasures", agent),
         ]
+
+
+def _generator(seed: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(seed))

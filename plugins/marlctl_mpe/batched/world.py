@@ -18,8 +18,8 @@ STEP = 0.1  # seconds
 DAMPING = 0.25
 STIFFNESS = 1e2
 MARGIN = 1e-3  # how soft a contact begins
-# So far from touching, a contact pushes with less than 1e-16: too little for a velocity's last digit.
-APART = 0.04
+# So far from touching, a contact pushes with less than 1e-50: in float32, where observations are, nothing.
+APART = 0.12
 
 Shapes = Mapping[str, tuple[int, ...]]
 

@@ -25,7 +25,7 @@ class WorldCommTask(Task):
             *[Body(size=0.03, spread=0.9)] * options.num_food,
             *[Body(size=0.3, spread=0.9)] * options.num_forests,
         ]
-        derived = {"hidden": (2, a, a), "hidden_vel": (2, a, options.num_good), "inside": (a, options.num_forests)}
+        derived = {"shown": (2, a, a), "shown_vel": (2, a, options.num_good), "inside": (a, options.num_forests)}
         super().__init__([*hunters, *hunted], landmarks, n, derived=derived)
         self._first, self._redrawn = first, options.num_food + options.num_forests
         self.n_numbers += 2 * self._redrawn
@@ -39,8 +39,8 @@ class WorldCommTask(Task):
     def sees(self, agent: int) -> list[Array]:
         rows = self.world.rows
         others = [i for i in range(self.n_agents) if i != agent]
-        moving = rows["hidden_vel"][:, agent, [i - self._first for i in others if i >= self._first]]
-        near = [self.own("vel", agent), self.own("pos", agent), self.landmarks(agent), rows["hidden"][:, agent, others]]
+        moving = rows["shown_vel"][:, agent, [i - self._first for i in others if i >= self._first]]
+        near = [self.own("vel", agent), self.own("pos", agent), self.landmarks(agent), rows["shown"][:, agent, others]]
         if agent < self._first:
             return [*near, moving, rows["inside"][agent], rows["said"][0]]
         return [*near, rows["inside"][agent], moving]
@@ -53,8 +53,8 @@ class WorldCommTask(Task):
         in_the_open = ~inside.any(1)
         visible = (inside[:, None] & inside).any(2) | (in_the_open[:, None] & in_the_open)  # (agents, agents, n)
         visible[0] = True
-        np.multiply(world.delta[:, :, :a], visible, out=world["hidden"])
-        np.multiply(world.vel[:, None, self._first :], visible[:, self._first :], out=world["hidden_vel"])
+        np.multiply(world.delta[:, :, :a], visible, out=world["shown"])
+        np.multiply(world.vel[:, None, self._first :], visible[:, self._first :], out=world["shown_vel"])
 
     def reward(self) -> Array:
         self._touching = self._between < self._touch
