@@ -47,7 +47,7 @@ class Run:
     eval_every: int = option(1000, "episodes between evaluations; 0 never evaluates", low=0)
     eval_episodes: int = option(20, "episodes of an evaluation", low=1)
     best_by: str = option("total", "whose mean evaluation return decides what is best: total or a team")
-    log_every: int | None = option(None, "episodes a row of metrics averages", low=1)
+    log_every: int | None = option(None, "episodes a row of metrics averages (10, and 100 after the first 1000)", low=1)
     save_rate: int = option(1000, "episodes between checkpoints", low=1)
     keep: int = option(2, "newest checkpoints to keep beside the best", low=1)
     save_replay: bool = option(True, "keep the replay buffer in checkpoints, for exact resumption")
@@ -91,9 +91,12 @@ class Config:
     def budget_steps(self) -> int | None:
         """Environment steps the run can take at most, where that is known."""
         if self.run.steps:
-            return self.run.steps
+            return self.run.steps + self.run.num_envs - 1
         length = self.episode_length
-        return self.run.num_episodes * length if self.run.num_episodes and length else None
+        if not (self.run.num_episodes and length):
+            return None
+        # When the last episode ends, the other copies may be anywhere in theirs.
+        return (self.run.num_episodes + self.run.num_envs - 1) * length
 
 
 def _plain(record: Any) -> dict[str, Any]:
@@ -127,8 +130,6 @@ def resolve(values: Values) -> Config:
     policy = {str(pattern): str(source) for pattern, source in values.get("policy", {}).items()}
     if run.num_episodes is None and run.steps is None:
         run = dataclasses.replace(run, num_episodes=60_000)
-    if run.log_every is None:
-        run = dataclasses.replace(run, log_every=_log_every(Config(run, env, algo, policy)))
     return Config(run, env, algo, policy)
 
 
@@ -155,20 +156,7 @@ def continued(saved: Values, given: Values) -> Config:
         raise ConfigError(
             f"a continued run stays the run it was:\n{lines}\nonly {free} may change; --init-from starts a new run"
         )
-    for unit in ("num_episodes", "steps"):
-        if (getattr(after.run, unit) or 0) < (getattr(before.run, unit) or 0):
-            raise ConfigError(
-                f"the run was begun for {getattr(before.run, unit)} {unit}; a continued run can only go further"
-            )
     return after
-
-
-def _log_every(config: Config) -> int:
-    """About two hundred rows for a short run, one in a hundred episodes for a long one."""
-    episodes = config.run.num_episodes
-    if episodes is None:
-        episodes = (config.run.steps or 0) // (config.episode_length or 100)
-    return min(100, max(1, episodes // 200))
 
 
 def read_file(path: Path) -> Values:

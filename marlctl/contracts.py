@@ -124,7 +124,7 @@ class Learner(Policy, Protocol):
     def apply(self, gradients: Mapping[str, Gradient]) -> Metrics: ...
 
     def weights(self) -> State:
-        """All that `act` and `gradients` read."""
+        """All that `gradients` reads, and `act` where it does not explore."""
 
     def load_weights(self, weights: State) -> None: ...
 

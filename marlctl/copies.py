@@ -11,7 +11,7 @@ import numpy as np
 from pettingzoo import ParallelEnv
 
 from marlctl.contracts import BatchedEnv, Environment
-from marlctl.episodes import Copy, Env, Moved, Seen, guarded
+from marlctl.episodes import Copy, Env, Moved, Scenario, Seen, guarded
 from marlctl.errors import ConfigError, DivergedError, PluginError
 from marlctl.records import AgentSpec, Array, EnvSpec, Joint, Layout, State, Step
 from marlctl.spaces import moves, sight
@@ -96,7 +96,7 @@ class Copies:
         diagnostics: bool = False,
     ) -> None:
         self.n = n
-        self._scenario = type(environment).__name__
+        self._scenario = Scenario(type(environment))
         envs: list[Env] = [guarded(self._scenario, "make", environment.make) for _ in range(n)]
         self.spec = spec_of(environment, envs[0], num_adversaries)
         self._copies = [Copy(env, self._scenario, length) for env in envs]

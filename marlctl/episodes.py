@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from pettingzoo import ParallelEnv
 
 from marlctl.errors import MarlctlError, PluginError
+from marlctl.plugins import owner
 from marlctl.records import Array
 
 Env: TypeAlias = "ParallelEnv[str, Any, Any]"
 T = TypeVar("T")
 
 
-def guarded(scenario: str, doing: str, call: Callable[[], T]) -> T:
+@dataclass(frozen=True)
+class Scenario:
+    """Which scenario it is and whose, looked up only when there is something to complain about."""
+
+    plugin: type
+
+    def __str__(self) -> str:
+        return f"{self.plugin.__name__} of {owner(self.plugin)}"
+
+
+def guarded(scenario: object, doing: str, call: Callable[[], T]) -> T:
     """Whatever goes wrong in an environment becomes one PluginError."""
     try:
         return call()
     except MarlctlError:
         raise
     except Exception as error:
-        raise PluginError(f"{scenario} broke in its {doing}: {type(error).__name__}: {error}") from error
+        raise PluginError(f"{scenario} failed in its {doing}: {type(error).__name__}: {error}") from error
 
 
 class Seen(NamedTuple):
@@ -44,7 +56,7 @@ class Moved(NamedTuple):
 class Copy:
     """One environment, and the episode it is in."""
 
-    def __init__(self, env: Env, scenario: str, length: int | None) -> None:
+    def __init__(self, env: Env, scenario: object, length: int | None) -> None:
         self._env, self._scenario, self._length = env, scenario, length
         self.seed = 0
         self.history: list[Array] = []  # the joint actions since the reset

@@ -12,8 +12,8 @@ import numpy as np
 
 from marlctl.config import Config, match_agents
 from marlctl.contracts import BatchedEnv, Policy
-from marlctl.copies import make_batch
 from marlctl.errors import ConfigError, StorageError
+from marlctl.opening import make_env
 from marlctl.policies import Cast, load_saved, players
 from marlctl.records import Array, EnvSpec, Mode
 from marlctl.rollout import Player
@@ -148,9 +148,9 @@ def _scores(spec: EnvSpec, episodes: list[_Episode]) -> Scores:
     return Scores(spec, np.stack([e.returns for e in episodes]), lengths, diagnostics)
 
 
-def cast_of(config: Config, spec: EnvSpec, learner: Policy, mode: Mode | None = None) -> Cast:
+def cast_of(config: Config, folder: RunFolder, spec: EnvSpec, learner: Policy, mode: Mode | None = None) -> Cast:
     """Everybody in the game: agents that did not learn play as they did in training."""
-    fixed = players(match_agents(config.policy, spec.names), spec)
+    fixed = players(match_agents(config.policy, spec.names), spec, folder)
     return Cast(spec, {name: fixed.get(name, learner) for name in spec.names}, override=mode)
 
 
@@ -170,15 +170,9 @@ def evaluate(
     config = folder.config()
     saved = load_saved(folder, which)
     n = min(COPIES, episodes or COPIES)
-    env = make_batch(
-        config.env,
-        n,
-        length=config.run.max_episode_len,
-        num_adversaries=config.run.num_adversaries,
-        diagnostics=diagnostics,
-    )
+    env = make_env(config, n, diagnostics=diagnostics)
     try:
-        cast = cast_of(config, env.spec, saved.learner, mode)
+        cast = cast_of(config, folder, env.spec, saved.learner, mode)
         return play(env, cast, seed=seed, mode=mode or saved.learner.plays, episodes=episodes, steps=steps)
     finally:
         env.close()

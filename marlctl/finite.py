@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from marlctl.errors import DivergedError
-from marlctl.records import Gradient, Metrics
+from marlctl.errors import DivergedError, PluginError
+from marlctl.records import Gradient, Metrics, State
 
-REMEDY = "the last good checkpoint stays; a smaller algo.lr may help"
+REMEDY = "the last good checkpoint stays; a smaller learning rate may help"
 
 
 def check_gradients(gradients: Mapping[str, Gradient]) -> None:
     """Stop before a number that is not finite is applied; say whose it is."""
     for unit, gradient in gradients.items():
+        if not isinstance(gradient, Gradient):
+            raise PluginError(f"`gradients` must return a Gradient for each unit, not {type(gradient).__name__}")
         for name, loss in gradient.losses.items():
             if not math.isfinite(loss):
                 raise DivergedError(f"{name} of {unit} is {loss}; {REMEDY}")
@@ -24,8 +26,10 @@ def check_gradients(gradients: Mapping[str, Gradient]) -> None:
             raise DivergedError(f"the gradient of {unit} is not finite in {', '.join(bad) or 'its vector'}; {REMEDY}")
 
 
-def check_metrics(metrics: Metrics) -> None:
-    """Stop when a parameter is no longer finite."""
+def check_metrics(metrics: Metrics, weights: Callable[[], State]) -> None:
+    """Stop when a parameter is no longer finite; say which."""
     for name, value in metrics.items():
         if not math.isfinite(value):
-            raise DivergedError(f"{name} is {value}; {REMEDY}")
+            bad = [tensor for tensor, array in weights().items() if not np.isfinite(array).all()]
+            where = f" ({', '.join(bad)} hold what is not finite)" if bad else ""
+            raise DivergedError(f"{name} is {value}{where}; {REMEDY}")

@@ -12,7 +12,7 @@ from marlctl import config as configs
 from marlctl import evaluation, rundir, training
 from marlctl.config import Config
 from marlctl.errors import ConfigError
-from marlctl.opening import rehearse
+from marlctl.opening import start
 from marlctl.options import unknown
 from marlctl.policies import Saved, load_saved
 from marlctl.records import Array, EnvSpec, Mode
@@ -36,7 +36,7 @@ def train(
     name: str | None = None,
     save_dir: Path | str = "runs",
     options: Mapping[str, Any] | None = None,
-    policy: Mapping[str, str] | None = None,
+    policy: Mapping[str, Run] | None = None,
     **run: Any,
 ) -> RunFolder:
     """Train and return the run folder.
@@ -44,15 +44,15 @@ def train(
     `options` are those of the plugins by owner, {"algo.lr": 1e-3, "env.N": 6}; other keywords are those of the
     run itself (num_episodes, seed, num_envs, eval_every, ...).
     """
-    values: configs.Values = {"run": {"algo": algo, "scenario": scenario, **run}, "policy": dict(policy or {})}
+    fixed = {agents: who if who == "random" else str(_folder(who).path) for agents, who in (policy or {}).items()}
+    values: configs.Values = {"run": {"algo": algo, "scenario": scenario, **run}, "policy": fixed}
     for key, value in (options or {}).items():
         owner, dot, short = key.partition(".")
         if not dot or owner not in ("env", "algo"):
             raise ConfigError(f"option {key!r} must begin with env. or algo.")
         values.setdefault(owner, {})[short] = value
     config = configs.resolve(values)
-    rehearse(config)
-    folder = rundir.create(Path(save_dir), config, name)
+    config, folder = start(config, Path(save_dir), name)
     training.train(config, folder, _Unwatched())
     return folder
 

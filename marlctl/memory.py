@@ -1,4 +1,4 @@
-"""What a run remembers: a ring of joint transitions to draw from, or a rollout to learn from once.
+"""What a run remembers: a ring of joint transitions to draw from, or a rollout to learn from and forget.
 
 Both hold one array a field with the agents side by side, so adding is one write a field and drawing a
 batch one gather a field.
@@ -71,13 +71,14 @@ class Ring:
     def __init__(self, kind: Replay, spec: EnvSpec, seed: int) -> None:
         self.kind, self.spec, self.seed = kind, spec, seed
         self.total = 0
+        self._first = 0  # number of the first transition this ring was ever given
         self._layouts = {name: layout for name, (layout, _) in fields(spec).items()}
         self._arrays: dict[str, Array] = {
             name: np.zeros((kind.capacity, layout.width), dtype) for name, (layout, dtype) in fields(spec).items()
         }
 
     def __len__(self) -> int:
-        return min(self.total, self.kind.capacity)
+        return min(self.total - self._first, self.kind.capacity)
 
     @property
     def oldest(self) -> int:
@@ -114,7 +115,8 @@ class Ring:
 
     def batch(self, round: int) -> Batch:
         """A uniform draw with replacement; the same for the same run seed and round."""
-        rows = stream(self.seed, "sample", round).integers(len(self), size=self.kind.batch_size)
+        rows = stream(self.seed, "sample", round).integers(self.oldest, self.total, size=self.kind.batch_size)
+        rows %= self.kind.capacity
         return Batch(**{n: self._layouts[n].joint(a.take(rows, axis=0)) for n, a in self._arrays.items()})
 
     def rows(self, start: int, stop: int) -> dict[str, Array]:
@@ -124,7 +126,8 @@ class Ring:
 
     def fill(self, start: int, rows: Mapping[str, Array]) -> None:
         """Put back transitions numbered from `start` on; pieces come in order."""
-        self.total = start
+        if start != self.total:
+            self.total = self._first = start
         self._write(rows)
 
     def state(self) -> State:
@@ -135,7 +138,7 @@ class Ring:
 
 
 class Recent:
-    """Rollout: the newest steps of every copy in time order, learnt from once and forgotten."""
+    """Rollout: the newest steps of every copy in time order, learnt from and forgotten."""
 
     def __init__(self, kind: Rollout, spec: EnvSpec, n: int) -> None:
         self.kind, self.n = kind, n
@@ -159,13 +162,12 @@ class Recent:
         self._time = t + 1
 
     def due(self, before: int, after: int) -> int:
-        return int(self._time == self.kind.steps)
+        return self.kind.updates if self._time == self.kind.steps else 0
 
     def batch(self, round: int) -> Batch:
         """Everything gathered; where the gathering cuts an episode, that is a truncation."""
         arrays = {name: array.copy() for name, array in self._arrays.items()}
         arrays["truncated"][-1] |= ~arrays["terminated"][-1]
-        self._time = 0
         extras = {name: extra.copy() for name, extra in self._extras.items()}
         return Batch(**{n: self._layouts[n].joint(a) for n, a in arrays.items()}, extras=extras)
 

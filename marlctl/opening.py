@@ -4,42 +4,98 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from marlctl.config import Config, match_agents
-from marlctl.contracts import BatchedEnv
+from marlctl.contracts import BatchedEnv, Learner
 from marlctl.copies import make_batch
-from marlctl.errors import ConfigError
+from marlctl.errors import ConfigError, MarlctlError, PluginError
 from marlctl.memory import row_bytes
-from marlctl.policies import Hosted, load_saved, players
+from marlctl.plugins import owner
+from marlctl.policies import Hosted, adopt, load_saved, players
 from marlctl.records import EnvSpec, Replay, Rollout
-from marlctl.rundir import RunFolder
+from marlctl.rundir import RunFolder, create
+
+
+def start(
+    config: Config, save_dir: Path, name: str | None, *, force: bool = False, command: str = ""
+) -> tuple[Config, RunFolder]:
+    """Make the folder of a new run, once everything about it has been checked."""
+    with blaming(config):
+        rehearse(config)
+    folder = create(save_dir, config, name, force=force, command=command)
+    if set(config.policy.values()) - {"random"}:
+        config = dataclasses.replace(config, policy=adopt(config.policy, folder))
+        folder.write(config)
+    return config, folder
 
 
 def rehearse(config: Config) -> tuple[EnvSpec, EnvSpec]:
-    """Check all that can be checked before a run folder is made; the whole game, and what the learner sees of it."""
+    """Check all that can be checked without a folder; the whole game, and what the learner sees of it."""
     env, whole = open_env(config, 1)
     env.close()
     check_room(memory_kind(config), env.spec)
+    learner = build(config, env.spec)
     if config.run.init_from:
-        their = load_saved(RunFolder(Path(config.run.init_from))).spec
-        if their != env.spec:
-            raise ConfigError(f"--init-from {config.run.init_from}: its agents are not those of this run")
+        take_weights(learner, env.spec, config.run.init_from)
     return whole, env.spec
 
 
-def make_env(config: Config, n: int) -> BatchedEnv:
+def build(config: Config, spec: EnvSpec) -> Learner:
+    """The learner, on its device."""
+    try:
+        learner: Learner = config.algo.build(spec, seed=config.run.seed, device=config.run.device)
+    except (RuntimeError, AssertionError) as error:
+        if config.run.device == "cpu":
+            raise
+        what = str(error).partition("\n")[0]
+        raise ConfigError(f"--device {config.run.device} cannot be used: {what}") from error
+    return learner
+
+
+def take_weights(learner: Learner, spec: EnvSpec, source: str) -> None:
+    """Begin with the weights of another run (`--init-from`)."""
+    saved = load_saved(RunFolder(Path(source)))
+    if saved.spec != spec:
+        raise ConfigError(f"--init-from {source}: its agents are not those of this run")
+    try:
+        learner.load_weights(saved.learner.weights())
+    except (KeyError, ValueError, RuntimeError) as error:
+        raise ConfigError(f"--init-from {source}: its networks are not those of this run: {error}") from error
+
+
+@contextmanager
+def blaming(config: Config) -> Iterator[None]:
+    """An error in a plugin's own code is the plugin's, and says whose it is."""
+    try:
+        yield
+    except MarlctlError:
+        raise
+    except Exception as error:
+        modules = {frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)}
+        for name, plugin in ((config.run.algo, type(config.algo)), (config.run.scenario, type(config.env))):
+            package = plugin.__module__.partition(".")[0]
+            if package != "marlctl" and any(module.partition(".")[0] == package for module in modules):
+                raise PluginError(f"{name!r} of {owner(plugin)} failed: {type(error).__name__}: {error}") from error
+        raise
+
+
+def make_env(config: Config, n: int, *, diagnostics: bool = False) -> BatchedEnv:
     """n copies of the run's scenario, with every agent in them."""
     run = config.run
-    return make_batch(config.env, n, length=run.max_episode_len, num_adversaries=run.num_adversaries)
+    length, adversaries = run.max_episode_len, run.num_adversaries
+    return make_batch(config.env, n, length=length, num_adversaries=adversaries, diagnostics=diagnostics)
 
 
-def open_env(config: Config, n: int) -> tuple[BatchedEnv, EnvSpec]:
+def open_env(config: Config, n: int, folder: RunFolder | None = None) -> tuple[BatchedEnv, EnvSpec]:
     """The environment as the learner meets it, and the spec of the whole game."""
     env = make_env(config, n)
     whole = env.spec
     fixed = match_agents(config.policy, whole.names)
-    hosted: BatchedEnv = Hosted(env, players(fixed, whole), seed=config.run.seed) if fixed else env
+    hosted: BatchedEnv = Hosted(env, players(fixed, whole, folder), seed=config.run.seed) if fixed else env
     why_not = getattr(config.algo, "drives", lambda spec: None)(hosted.spec)
     if why_not:
         raise ConfigError(f"{config.run.algo} cannot play {config.run.scenario}: {why_not}")
@@ -53,8 +109,7 @@ def memory_kind(config: Config) -> Replay | Rollout:
     kind: Replay | Rollout = config.algo.memory
     budget = config.budget_steps
     if isinstance(kind, Replay) and budget is not None:
-        room = budget + config.run.num_envs  # the last step of all copies may go past the budget
-        return dataclasses.replace(kind, capacity=max(1, min(kind.capacity, room)))
+        return dataclasses.replace(kind, capacity=min(kind.capacity, budget))
     return kind
 
 
@@ -65,12 +120,27 @@ def check_room(kind: Replay | Rollout, spec: EnvSpec) -> None:
     if free is not None and needed > free:
         raise ConfigError(
             f"the replay memory would need {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; "
-            "choose a smaller algo.capacity or a shorter budget"
+            "choose a smaller capacity or a shorter budget"
         )
 
 
 def free_memory() -> int | None:
-    """Bytes that can still be had; where the system tells, with those it would take back from its file cache."""
+    """Bytes that can still be had, by the machine and by the container we may be in."""
+    known = [bytes_ for bytes_ in (_of_machine(), _of_container()) if bytes_ is not None]
+    return min(known, default=None)
+
+
+def _of_container() -> int | None:
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit, used = ((group / f"memory.{name}").read_text(encoding="ascii") for name in ("max", "current"))
+        return int(limit) - int(used)  # a limit of "max" is none
+    except (OSError, ValueError):
+        return None
+
+
+def _of_machine() -> int | None:
+    """With what the system would take back from its file cache, where it tells."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))

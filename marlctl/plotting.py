@@ -9,17 +9,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from io import BytesIO
 from itertools import groupby
+from textwrap import fill
 from typing import Any, Literal
 
 import numpy as np
 
 from marlctl.errors import ConfigError, FileError
 from marlctl.metrics import read
-from marlctl.options import unknown
 from marlctl.records import Array
-from marlctl.rundir import RunFolder
+from marlctl.rundir import RunFolder, is_run
 from marlctl.seeding import stream
 
 X = Literal["steps", "episodes", "time"]
@@ -27,6 +28,8 @@ Format = Literal["png", "svg", "pdf"]
 
 _GRID = 500  # points of a curve that is drawn through several runs
 _DRAWS = 2000  # of the bootstrap
+_LINE = 40  # characters of a line in the legend
+_NEAR, _SHOWN = 4, 12  # names of metrics that an error suggests, or lists where none is near
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Curve:
     options: Mapping[str, Any]  # of the scenario, the algorithm and who plays: runs that differ are not averaged
     x: Array  # (rows,)
     y: Array  # (rows,)
+    name: str = ""  # of the run
 
 
 @dataclass(frozen=True)
@@ -67,13 +71,23 @@ def read_curve(folder: RunFolder, metric: str, *, x: X = "steps", smooth: int = 
     if not found:
         if kind == "eval" and not flat:
             raise ConfigError(f"{folder.path} was never evaluated")
-        raise ConfigError(unknown(metric, metric_names(rows), what="metric"))
+        raise ConfigError(_no_metric(metric, metric_names(rows)))
     places = _places(folder, [row for row, _ in found], x)
     y = _smoothed(np.array([value for _, value in found], float), smooth)
     values = folder.values()
     run = values.get("run", {})
-    options = {f"{owner}.{k}": v for owner in ("env", "algo", "policy") for k, v in values.get(owner, {}).items()}
-    return Curve(str(run.get("scenario")), str(run.get("algo")), int(run.get("seed", 0)), options, places, y)
+    options = {f"{owner}.{k}": v for owner in ("env", "algo") for k, v in values.get(owner, {}).items()}
+    options |= {f"policy.{agents}": _who(folder, who) for agents, who in values.get("policy", {}).items()}
+    scenario, algo, seed = str(run.get("scenario")), str(run.get("algo")), int(run.get("seed", 0))
+    return Curve(scenario, algo, seed, options, places, y, folder.path.name)
+
+
+def _who(folder: RunFolder, policy: str) -> str:
+    """A policy that a run took from another one is called after that one, not after its place in the folder."""
+    if not is_run(folder.path / policy):
+        return policy
+    values = RunFolder(folder.path / policy).values()
+    return f"{values.get('run', {}).get('algo')} of {values.get('about', {}).get('created')}"
 
 
 def metric_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -81,6 +95,21 @@ def metric_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     prefix = {"train": "", "eval": "eval."}
     names = (prefix[row["kind"]] + name for row in rows if row.get("kind") in prefix for name, _ in _flatten(row))
     return list(dict.fromkeys(names))
+
+
+def _no_metric(name: str, known: Sequence[str]) -> str:
+    """That there is no such metric, and which are near: as a whole, or in a part such as `return`."""
+
+    def nearness(other: str) -> float:
+        parts = other.split(".")
+        texts = [".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)]
+        return max(SequenceMatcher(None, name, text).ratio() for text in texts)
+
+    near = sorted((other for other in known if nearness(other) >= 0.6), key=nearness, reverse=True)[:_NEAR]
+    if near:
+        return f"no metric {name!r}; did you mean {', '.join(near)}?"
+    rest = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    return f"no metric {name!r}; there is {', '.join(known[:_SHOWN])}{rest}"
 
 
 def _flatten(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
@@ -109,10 +138,11 @@ def _times(folder: RunFolder) -> dict[tuple[int, str], float]:
     """Seconds of work until a row was written; every process that continued the run began again at 0."""
     times: dict[tuple[int, str], float] = {}
     before = last = 0.0
+    process = None
     for row in read(folder.timings):
-        if row["seconds"] < last:
+        if row["seconds"] < last or row.get("began") != process:
             before += last
-        last = row["seconds"]
+        last, process = row["seconds"], row.get("began")
         times[row["step"], row["kind"]] = before + last
     return times
 
@@ -134,23 +164,53 @@ def bands(curves: Sequence[Curve]) -> list[Band]:
     """One band for each algorithm, scenario and choice of options."""
     ordered = sorted(one_a_seed(curves), key=_group)
     groups = [list(group) for _, group in groupby(ordered, key=_group)]
-    return [_band(_label(group[0], [g[0] for g in groups]), group) for group in groups]
+    labelled = sorted(zip(_labels(groups), groups, strict=True), key=lambda pair: pair[0])
+    return [_band(label, group) for label, group in labelled]
 
 
 def _group(curve: Curve) -> tuple[str, str, str]:
     return curve.scenario, curve.algo, json.dumps(curve.options, sort_keys=True, default=str)
 
 
-def _label(one: Curve, others: Sequence[Curve]) -> str:
-    """What tells this group from the others."""
-    words = [one.algo]
-    if any(other.scenario != one.scenario for other in others):
-        words.append(one.scenario)
-    alike = [other.options for other in others if (other.scenario, other.algo) == (one.scenario, one.algo)]
-    for name in sorted({name for options in alike for name in options}):
-        if any(options.get(name) != one.options.get(name) for options in alike):
-            words.append(f"{name.partition('.')[2]}={one.options.get(name)}")
-    return ", ".join(words)
+def _labels(groups: Sequence[Sequence[Curve]]) -> list[str]:
+    """What tells each group from the others, in as few words as do: the algorithm, then options or the run's name."""
+    several = len({group[0].scenario for group in groups}) > 1
+    labels = []
+    for group in groups:
+        one = group[0]
+        words = [one.algo, one.scenario] if several else [one.algo]
+        alike = [other for other in groups if (other[0].scenario, other[0].algo) == (one.scenario, one.algo)]
+        labels.append(", ".join(words + (_difference(group, alike) if len(alike) > 1 else [])))
+    return [
+        f"{label}, {group[0].name}" if labels.count(label) > 1 and group[0].name else label
+        for label, group in zip(labels, groups, strict=True)
+    ]
+
+
+def _difference(group: Sequence[Curve], alike: Sequence[Sequence[Curve]]) -> list[str]:
+    """The options in which a group differs from those like it, or the name of its only run where that is shorter."""
+    options = [other[0].options for other in alike]
+    differing = [
+        name
+        for name in sorted({name for each in options for name in each})
+        if any(each.get(name) != options[0].get(name) for each in options)
+    ]
+    words = {id(each): _words(each, differing) for each in options}
+    names = [other[0].name for other in alike]
+    own = group[0]
+    unique = own.name and names.count(own.name) == 1
+    long = any(len(", ".join(each)) > _LINE for each in words.values())
+    return [own.name] if long and unique and len(group) == 1 else words[id(own.options)]
+
+
+def _words(options: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """Options as a user sets them; one that the run does not have, such as a --policy, is not spoken of."""
+    return [f"{name.partition('.')[2]}={_value(options[name])}" for name in names if name in options]
+
+
+def _value(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= _LINE // 2 else f"{text[: _LINE // 2 - 1]}…"
 
 
 def _band(label: str, curves: Sequence[Curve]) -> Band:
@@ -208,24 +268,33 @@ def y_label(metric: str) -> str:
 def draw(bands: Sequence[Band], look: Look, format: Format = "png") -> bytes:
     """The figure as a file's bytes; the same bands give the same bytes."""
     import matplotlib  # noqa: PLC0415 (slow to load)
-    from matplotlib.figure import Figure  # noqa: PLC0415
 
-    # A Figure of its own, not pyplot's: no window system is touched, and no setting of the user's.
-    with matplotlib.rc_context({"svg.hashsalt": "marlctl", "pdf.fonttype": 42, "font.size": 10}):
-        figure = Figure(figsize=(6.4, 3.9), layout="constrained")
-        axes = figure.add_subplot()
-        scale, unit = _unit(bands, look.x)
-        for number, band in enumerate(bands):
-            _draw_band(axes, band, number, scale)
-        axes.set_xlabel(unit)
-        axes.set_ylabel(look.y_label)
-        if look.title:
-            axes.set_title(look.title, loc="left", fontsize=11, pad=10)
-        _dress(axes)
+    # Names of runs are text, whatever they hold: no $formula$.
+    own = {"svg.hashsalt": "marlctl", "pdf.fonttype": 42, "font.size": 10, "text.parse_math": False}
+    with matplotlib.rc_context(own):
         image = BytesIO()
         stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}[format]
-        figure.savefig(image, format=format, dpi=200, metadata=stamp)
+        figure(bands, look).savefig(image, format=format, dpi=200, metadata=stamp)
     return image.getvalue()
+
+
+def figure(bands: Sequence[Band], look: Look) -> Any:
+    """The curves as a matplotlib Figure."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 (slow to load)
+
+    # A Figure of its own, not pyplot's: no window system is touched, and no setting of the user's.
+    drawn = Figure(figsize=(6.4, 3.9), layout="constrained")
+    axes = drawn.add_subplot()
+    scale, unit = _unit(bands, look.x)
+    for number, band in enumerate(bands):
+        _draw_band(axes, band, number, scale)
+    axes.set_xlabel(unit)
+    axes.set_ylabel(look.y_label)
+    if look.title:
+        axes.set_title(fill(look.title, 60), loc="left", fontsize=11, pad=10)
+    _dress(axes)
+    _explain(drawn, axes)
+    return drawn
 
 
 def _unit(bands: Sequence[Band], x: X) -> tuple[float, str]:
@@ -239,16 +308,17 @@ def _unit(bands: Sequence[Band], x: X) -> tuple[float, str]:
 def _draw_band(axes: Any, band: Band, number: int, scale: float) -> None:
     colour = _COLOURS[number % len(_COLOURS)]
     dash = _DASHES[number // len(_COLOURS) % len(_DASHES)]
-    seeds = "1 seed" if band.seeds == 1 else f"{band.seeds} seeds"
+    seeds = "1\xa0seed" if band.seeds == 1 else f"{band.seeds}\xa0seeds"  # stays on one line
     dot = "o" if len(band.x) == 1 else None
     x = band.x * scale
-    axes.plot(x, band.mean, color=colour, linestyle=dash, linewidth=1.6, marker=dot, label=f"{band.label} ({seeds})")
+    label = fill(f"{band.label} ({seeds})", _LINE, break_on_hyphens=False).replace("\xa0", " ")
+    axes.plot(x, band.mean, color=colour, linestyle=dash, linewidth=1.6, marker=dot, label=label)
     if band.seeds > 1:
         axes.fill_between(x, band.low, band.high, color=colour, alpha=0.18, linewidth=0)
 
 
 def _dress(axes: Any) -> None:
-    """A light grid, open sides, short numbers, and a legend where the curves leave room."""
+    """A light grid, open sides, short numbers."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator  # noqa: PLC0415
 
     axes.spines[["top", "right"]].set_visible(False)
@@ -262,7 +332,23 @@ def _dress(axes: Any) -> None:
         axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
         if max(map(abs, axis.get_view_interval())) >= 1000:
             axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    axes.legend(frameon=False, loc="best")
+
+
+def _explain(figure: Any, axes: Any) -> None:
+    """A legend where the curves leave room if it is small, else below the axes, for which the figure grows."""
+    legend = axes.legend(frameon=False, loc="best")
+    room, taken = axes.get_window_extent(), legend.get_window_extent()
+    if taken.width <= 0.6 * room.width and taken.height <= 0.35 * room.height:
+        return
+    legend.remove()
+    width, height = figure.get_size_inches()
+    for columns in (3, 2, 1):
+        legend = figure.legend(frameon=False, loc="outside lower center", ncols=columns, fontsize=9)
+        taken = legend.get_window_extent()
+        if taken.width <= width * figure.dpi or columns == 1:
+            break
+        legend.remove()
+    figure.set_size_inches(width, height + taken.height / figure.dpi)
 
 
 def short(number: float) -> str:

@@ -109,6 +109,16 @@ def load(plugin: Plugin) -> Any:
         ) from error
 
 
+def owner(plugin: type) -> str:
+    """Package and version a plugin's class came with."""
+    package = plugin.__module__.partition(".")[0]
+    for kind in Kind:
+        for known in installed(kind):
+            if known.entry.module.partition(".")[0] == package:
+                return known.origin
+    return f"module {plugin.__module__}"
+
+
 def _reraise(_manager: Any, _entry: EntryPoint, error: BaseException) -> None:
     raise error
 

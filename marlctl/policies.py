@@ -14,11 +14,13 @@ import numpy as np
 from marlctl.contracts import BatchedEnv, Learner, Policy
 from marlctl.errors import ConfigError, FileError
 from marlctl.records import ActionSpec, Acts, AgentSpec, Array, EnvSpec, Joint, Mode, State, Step
-from marlctl.rollout import load_rng, rng_state
-from marlctl.rundir import RunFolder, is_run
-from marlctl.seeding import stream
+from marlctl.rundir import RUN_FILE, RunFolder, is_run
+from marlctl.seeding import load_rng, rng_state, stream
 from marlctl.storage.checkpoint import Checkpoints
+from marlctl.storage.files import make_folder, write_whole
 from marlctl.storage.manifest import Manifest
+
+PLAYERS = "players"  # folder of a run that holds the policies it adopted
 
 
 class Random:
@@ -131,7 +133,7 @@ class Hosted:
             for f in dataclasses.fields(step)
             if isinstance(value := getattr(step, f.name), Joint)
         }
-        return dataclasses.replace(step, **{**own, "obs": obs, "mask": mask}, diagnostics={})
+        return dataclasses.replace(step, **{**own, "obs": obs, "mask": mask}, diagnostics={}, everyone=step.reward)
 
     def state(self) -> State:
         return {"env": self._env.state(), "rng": rng_state(self._rng), "carry": self._carry}
@@ -217,15 +219,34 @@ def load_into(learner: Learner, state: State, manifest: Manifest) -> None:
         raise FileError(f"the checkpoint of step {manifest.step} does not fit this algorithm: {error}") from error
 
 
-def players(sources: Mapping[str, str], spec: EnvSpec) -> dict[str, Policy]:
-    """Agent to policy, from agent to "random" or a run folder; agents of one source share one policy."""
+def adopt(policy: Mapping[str, str], folder: RunFolder) -> dict[str, str]:
+    """Keep the policies of other runs in this run's own folder: it stands alone, and they cannot change."""
+    places: dict[str, str] = {"random": "random"}
+    for source in policy.values():
+        if source not in places:
+            places[source] = f"{PLAYERS}/{len(places) - 1}"
+            saved, own = load_saved(RunFolder(Path(source))), folder.path / places[source]
+            make_folder(folder.path / PLAYERS)
+            make_folder(own)
+            write_whole(own / RUN_FILE, (Path(source) / RUN_FILE).read_bytes())
+            Checkpoints(own).save_best(saved.manifest.step, {"weights": saved.learner.weights()}, saved.manifest.note)
+    return {pattern: places[source] for pattern, source in policy.items()}
+
+
+def players(sources: Mapping[str, str], spec: EnvSpec, folder: RunFolder | None = None) -> dict[str, Policy]:
+    """Agent to policy, from agent to "random", a run folder, or what `folder` has adopted.
+
+    Agents of one source share one policy.
+    """
     loaded: dict[str, tuple[Policy, EnvSpec]] = {"random": (Random(spec), spec)}
     chosen: dict[str, Policy] = {}
     for agent, source in sources.items():
         if source not in loaded:
-            if not is_run(Path(source)):
+            adopted = folder is not None and source.startswith(f"{PLAYERS}/")
+            path = folder.path / source if folder and adopted else Path(source)
+            if not is_run(path):
                 raise ConfigError(f"--policy {agent}={source}: neither `random` nor a run folder")
-            saved = load_saved(RunFolder(Path(source)))
+            saved = load_saved(RunFolder(path), "best" if adopted else "last")
             loaded[source] = (saved.learner, saved.spec)
         policy, theirs = loaded[source]
         if agent not in theirs.names:

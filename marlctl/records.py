@@ -63,7 +63,7 @@ class Layout:
         return joint
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Joint(Mapping[str, Array]):
     """One array that holds every agent's data side by side, read by agent name (as views)."""
 
@@ -134,7 +134,10 @@ class EnvSpec:
         return teams
 
     def __getitem__(self, name: str) -> AgentSpec:
-        return next(agent for agent in self.agents if agent.name == name)
+        for agent in self.agents:
+            if agent.name == name:
+                return agent
+        raise KeyError(name)
 
     def only(self, names: tuple[str, ...]) -> EnvSpec:
         """The same scenario seen by some of its agents."""
@@ -153,7 +156,7 @@ class EnvSpec:
         return Layout.of_scalars(self.names)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Step:
     """What one step of n copies gave. Copies whose episode ended have already begun the next one."""
 
@@ -167,18 +170,19 @@ class Step:
     mask: Joint | None = None  # (n, ...) actions allowed now, after any reset
     final_mask: Joint | None = None  # (n, ...) actions allowed where the step led to
     diagnostics: Mapping[str, Joint] = field(default_factory=dict)  # (n,) by agent, NaN where it has none
+    everyone: Joint | None = None  # (n,) rewards of all, where some agents are no agents of this spec
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Acts:
     """A learner's answer to what its agents see."""
 
     action: Joint  # (n, ...)
     carry: Mapping[str, Array] = field(default_factory=dict)  # one row a copy; zeros at an episode's start
-    extras: Mapping[str, Array] = field(default_factory=dict)  # kept beside the transition
+    extras: Mapping[str, Array] = field(default_factory=dict)  # kept beside the transition by a rollout
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Batch:
     """Joint transitions to learn from: (batch, ...) from a replay, (time, copies, ...) from a rollout."""
 
@@ -194,7 +198,7 @@ class Batch:
     extras: Mapping[str, Array] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Gradient:
     """One unit's gradient as a flat vector, clipped and ready to apply."""
 
@@ -219,6 +223,10 @@ class Replay:
 
 @dataclass(frozen=True)
 class Rollout:
-    """Learn on-policy: gather `steps` steps of every copy, learn from them once, and forget them."""
+    """Learn on-policy: gather `steps` steps of every copy, make `updates` updates with them, and forget them.
+
+    Every update gets the whole rollout; one that wants a part of it chooses by its round.
+    """
 
     steps: int
+    updates: int = 1

@@ -97,7 +97,7 @@ def _perform(
     saved = load_saved(folder, which)
     env = camera.open(config)
     try:
-        cast = cast_of(config, env.spec, saved.learner, mode)
+        cast = cast_of(config, folder, env.spec, saved.learner, mode)
         scores = play(env, cast, seed=seed, mode=mode or saved.learner.plays, episodes=episodes)
     finally:
         env.close()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
 
 from marlctl.contracts import BatchedEnv, Policy
-from marlctl.errors import DivergedError
-from marlctl.records import Acts, Array, Joint, Mode, State, Step
-from marlctl.seeding import episode_seed
+from marlctl.errors import DivergedError, PluginError
+from marlctl.records import Acts, Array, EnvSpec, Joint, Mode, State, Step
+from marlctl.seeding import episode_seed, load_rng, rng_state
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,14 @@ class Player:
         seed: int,
         mode: Mode,
         seed_of: Callable[[int, int, int], int] = episode_seed,
+        whole: EnvSpec | None = None,
     ) -> None:
+        """Play `policy` in `env`; returns are counted for the agents of `whole` where that is more than env.spec."""
         self.env, self.policy, self.seed, self.mode, self._seed_of = env, policy, seed, mode, seed_of
         n = env.n
         self.rng = np.random.Generator(np.random.PCG64(episode_seed(seed, -1, 0)))
         self.episode = np.zeros(n, np.int64)  # number of the episode each copy is in
-        self.returns = np.zeros((n, env.spec.scalar.width))
+        self.returns = np.zeros((n, (whole or env.spec).scalar.width))
         self.lengths = np.zeros(n, np.int64)
         self.carry: dict[str, Array] = {}
         self.time = {"acting": 0.0, "environment": 0.0}
@@ -59,13 +61,15 @@ class Player:
     def step(self) -> tuple[Played, Episodes]:
         start = perf_counter()
         acts = self.policy.act(self.obs, self.carry, rng=self.rng, mode=self.mode, mask=self.mask)
+        if not (isinstance(acts, Acts) and isinstance(acts.action, Joint)):
+            raise PluginError(f"{type(self.policy).__name__}.act must return Acts(action), the action a Joint")
         if not np.isfinite(acts.action.array).all():
             agent = next(a for a in acts.action if not np.isfinite(acts.action[a]).all())
-            raise DivergedError(f"the action of {agent} is not finite; a smaller algo.lr may help")
+            raise DivergedError(f"the action of {agent} is not finite; a smaller learning rate may help")
         middle = perf_counter()
         step = self.env.step(acts.action, self._next_seeds)
         played = Played(self.obs, self.mask, acts, step)
-        self.returns += step.reward.array
+        self.returns += (step.everyone or step.reward).array
         self.lengths += 1
         self.obs, self.mask = step.obs, step.mask
         self.carry = {name: array.copy() for name, array in acts.carry.items()}
@@ -107,22 +111,3 @@ class Player:
         self.carry = {name: np.array(array) for name, array in state["carry"].items()}
         self._next_seeds = [self._seed_of(self.seed, c, int(e) + 1) for c, e in enumerate(self.episode)]
         return bool(np.array_equal(self.obs.array, state["obs"]))
-
-
-def rng_state(rng: np.random.Generator) -> Array:
-    """A PCG64 generator's state as an array, for a checkpoint."""
-    state = rng.bit_generator.state
-    inner: Mapping[str, int] = state["state"]
-    halves = [half for number in (inner["state"], inner["inc"]) for half in (number & (2**64 - 1), number >> 64)]
-    return np.array([*halves, state["has_uint32"], state["uinteger"]], np.uint64)
-
-
-def load_rng(rng: np.random.Generator, saved: Array) -> None:
-    """Put a generator where `rng_state` was taken."""
-    a, b, c, d, has, last = (int(x) for x in saved)
-    rng.bit_generator.state = {
-        "bit_generator": "PCG64",
-        "state": {"state": a | b << 64, "inc": c | d << 64},
-        "has_uint32": has,
-        "uinteger": last,
-    }

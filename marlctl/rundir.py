@@ -6,13 +6,11 @@ import fcntl
 import os
 import platform
 import re
-import shlex
 import socket
-import sys
 import time
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,7 @@ from marlctl import plugins
 from marlctl.config import Config, Values
 from marlctl.errors import BusyError, ConfigError, FileError, StorageError
 from marlctl.options import unknown
-from marlctl.storage.files import write_whole
+from marlctl.storage.files import sync_folder, write_whole
 
 RUN_FILE = "run.toml"
 
@@ -45,9 +43,12 @@ class RunFolder:
     def values(self) -> Values:
         """What run.toml says, [about] included."""
         try:
-            return configs.read_file(self.path / RUN_FILE)
+            values = configs.read_file(self.path / RUN_FILE)
         except ConfigError as error:
             raise FileError(str(error)) from error
+        if not {"scenario", "algo"} <= values.get("run", {}).keys():
+            raise FileError(f"{self.path / RUN_FILE} does not say which scenario and algorithm it is of")
+        return values
 
     def config(self) -> Config:
         """The run's own configuration, as it was resolved when it began."""
@@ -61,27 +62,40 @@ class RunFolder:
         except FileError:
             return ""
 
-    def write(self, config: Config) -> None:
+    def write(self, config: Config, command: str = "") -> None:
         about = self.values().get("about") if (self.path / RUN_FILE).is_file() else None
-        values: dict[str, Any] = {**config.values, "about": about or _about(config)}
+        values: dict[str, Any] = {**config.values, "about": about or _about(config, command)}
         write_whole(self.path / RUN_FILE, tomli_w.dumps(values).encode())
 
 
-def _about(config: Config) -> dict[str, Any]:
-    names = ("marlctl", "torch", "numpy", "pettingzoo", "mpe2", "h5py", "gymnasium")
+def _about(config: Config, command: str) -> dict[str, Any]:
+    return {
+        "created": datetime.now(timezone.utc).isoformat(timespec="microseconds"),
+        "command": command,
+        "python": platform.python_version(),
+        "versions": versions(config),
+        "plugins": {"algo": _origin(plugins.Kind.ALGORITHM, config.run.algo), "env": _env_origin(config.run.scenario)},
+    }
+
+
+def versions(config: Config) -> dict[str, str]:
+    """What the numbers of a run may depend on: the packages of its plugins and marlctl, and all they ask for."""
+    packages = {"marlctl", *(plugins.owner(type(part)).partition(" ")[0] for part in (config.algo, config.env))}
+    asked = {re.split(r"[^\w.-]", text, maxsplit=1)[0] for name in packages for text in _requirements(name)}
     found = {}
-    for name in names:
+    for name in sorted(packages | asked):
         try:
             found[name] = version(name)
         except PackageNotFoundError:
             continue
-    return {
-        "created": datetime.now(timezone.utc).isoformat(timespec="microseconds"),
-        "command": shlex.join(["marlctl", *sys.argv[1:]]) if sys.argv[0].endswith("marlctl") else "",
-        "python": platform.python_version(),
-        "versions": found,
-        "plugins": {"algo": _origin(plugins.Kind.ALGORITHM, config.run.algo), "env": _env_origin(config.run.scenario)},
-    }
+    return found
+
+
+def _requirements(package: str) -> list[str]:
+    try:
+        return [text for text in requires(package) or [] if "extra ==" not in text]
+    except PackageNotFoundError:
+        return []
 
 
 def _origin(kind: plugins.Kind, name: str) -> str:
@@ -96,22 +110,30 @@ def _env_origin(scenario: str) -> str:
     return _origin(plugins.Kind.FAMILY, family) if slash else _origin(plugins.Kind.ENVIRONMENT, scenario)
 
 
-def create(save_dir: Path, config: Config, name: str | None, *, force: bool = False) -> RunFolder:
+def create(save_dir: Path, config: Config, name: str | None, *, force: bool = False, command: str = "") -> RunFolder:
     """Make `save_dir/<scenario>/<algo>/<name>`; an existing run is not touched unless `force` moves it aside."""
     if name is not None and not re.fullmatch(r"[A-Za-z0-9_][\w.+=-]{0,99}", name, re.ASCII):
         raise ConfigError(f"--exp-name {name!r} cannot be a folder's name; use letters, digits, and any of . _ + = -")
-    parent = save_dir / re.sub(r"[^\w.-]+", "-", config.run.scenario) / re.sub(r"[^\w.-]+", "-", config.run.algo)
+    parent = save_dir / as_folder(config.run.scenario) / as_folder(config.run.algo)
     stamp = name or f"{datetime.now():%Y%m%d-%H%M%S}-s{config.run.seed}"
     try:
-        parent.mkdir(parents=True, exist_ok=True)
+        for level in (save_dir.parent, save_dir, parent.parent, parent):
+            level.mkdir(parents=True, exist_ok=True)
+            sync_folder(level.parent)
         path = _new_folder(parent, stamp, chosen=name is not None, force=force)
     except FileExistsError as error:
         raise ConfigError(f"{error.filename} is a file, and a folder is needed there") from error
     except OSError as error:
         raise StorageError(f"cannot make {parent / stamp}: {error.strerror}") from error
+    sync_folder(path.parent)
     folder = RunFolder(path)
-    folder.write(config)
+    folder.write(config, command)
     return folder
+
+
+def as_folder(name: str) -> str:
+    """A scenario's or an algorithm's name as that of a folder."""
+    return re.sub(r"[^\w.-]+", "-", name)
 
 
 def _new_folder(parent: Path, stamp: str, *, chosen: bool, force: bool) -> Path:
@@ -148,7 +170,7 @@ class lock:
         except OSError as error:
             raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._take()
         except BlockingIOError:
             owner = self._owner()
             os.close(self._file)
@@ -158,6 +180,16 @@ class lock:
             raise StorageError(f"cannot lock {self._path}: {error.strerror}") from error
         os.ftruncate(self._file, 0)
         os.write(self._file, f"process {os.getpid()} on {socket.gethostname()}".encode())
+
+    def _take(self) -> None:
+        """At once, or a moment later: somebody may only be looking whether the run is running."""
+        for _ in range(5):
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                time.sleep(0.02)
+        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _owner(self) -> str:
         """Who holds the lock; it may just be about to write its name."""
@@ -179,24 +211,29 @@ def is_run(path: Path) -> bool:
         return False
 
 
-def find_all(save_dir: Path) -> list[RunFolder]:
+def find_all(save_dir: Path, among: str = "*/*") -> list[RunFolder]:
     """Every run below `save_dir`, oldest first."""
-    paths = [path.parent for path in save_dir.glob(f"*/*/*/{RUN_FILE}")]
+    paths = [path.parent for path in save_dir.glob(f"{among}/*/{RUN_FILE}")]
     runs = [RunFolder(path) for path in paths if not re.search(r"\.old-\d{8}-\d{6}-\d{6}$", path.name)]
     return sorted(runs, key=lambda run: (run.created, run.path.name))
 
 
-def find(save_dir: Path, name: str | None = None) -> RunFolder:
-    """The run of that path or name, or the newest when none is named."""
+def find(save_dir: Path, name: str | None = None, *, among: str = "*/*") -> RunFolder:
+    """The run of that path or name, or the newest when none is named; `among` is a pattern of scenario/algorithm."""
     if name is not None:
         if is_run(Path(name)):
             return RunFolder(Path(name))
-        hits = [run for run in find_all(save_dir) if run.path.name == name or str(run.path).endswith(f"/{name}")]
+        runs = find_all(save_dir, among)
+        hits = [run for run in runs if run.path.name == name or str(run.path).endswith(f"/{name}")]
+        if len(hits) > 1:
+            raise ConfigError(
+                "\n".join([f"several runs are called {name}; say which:", *(str(run.path) for run in hits)])
+            )
         if hits:
-            return hits[-1]
-        known = [run.path.name for run in find_all(save_dir)]
+            return hits[0]
+        known = [run.path.name for run in runs]
         raise ConfigError(unknown(name, known, what=f"run (as a path, or below {save_dir})"))
-    runs = find_all(save_dir)
+    runs = find_all(save_dir, among)
     if not runs:
         raise ConfigError(f"no runs below {save_dir}; `marlctl train` makes one, --save-dir looks elsewhere")
     return runs[-1]

@@ -7,14 +7,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from marlctl.config import Config
-from marlctl.errors import ConfigError, MarlctlError
+from marlctl.config import Config, match_agents
+from marlctl.errors import MarlctlError
 from marlctl.memory import Ring
-from marlctl.policies import load_saved
+from marlctl.opening import blaming, take_weights
 from marlctl.records import Replay
 from marlctl.rundir import RunFolder, lock
 from marlctl.storage.files import trial
@@ -31,7 +30,7 @@ class Stopped(MarlctlError):
 
 def train(config: Config, folder: RunFolder, watch: Watch, *, restore: bool = False) -> None:
     """Train until the budget is spent; with `restore`, go on where the folder's newest checkpoint is."""
-    with lock(folder), _signals() as stop:
+    with lock(folder), blaming(config), _signals() as stop:
         wheel = Wheel(config, folder, watch)
         try:
             _use_threads(config.run.threads)
@@ -51,17 +50,19 @@ def train(config: Config, folder: RunFolder, watch: Watch, *, restore: bool = Fa
 def _begin(wheel: Wheel, *, restore: bool) -> list[str]:
     """The last checks before step 1, and the state to begin from."""
     config, memory = wheel.config, wheel.memory
-    notes = [f"replay memory: {memory.nbytes / 1e6:,.0f} MB"]
+    fixed = match_agents(config.policy, wheel.spec.names)
+    notes = [f"{agent} does not learn; it plays as {who}" for agent, who in fixed.items()]
+    notes.append(f"memory: {memory.nbytes / 1e6:,.0f} MB")
     keeps_rows = isinstance(memory, Ring) and config.run.save_replay and not restore
     trial(wheel.folder.path, memory.nbytes if keeps_rows else 1 << 18)
-    wheel.checkpoints.tidy()
     if restore:
         notes += wheel.restore()
+        wheel.checkpoints.tidy()
         wheel.folder.write(config)  # with its longer budget
         return notes
     wheel.open_logs()
     if config.run.init_from:
-        _take_weights(wheel, config.run.init_from)
+        take_weights(wheel.learner, wheel.env.spec, config.run.init_from)
     kind, budget = config.algo.memory, config.budget_steps
     if isinstance(kind, Replay) and budget is not None and budget < kind.warmup:
         notes.append(
@@ -69,14 +70,6 @@ def _begin(wheel: Wheel, *, restore: bool) -> list[str]:
         )
     wheel.save()  # a run can be continued from its very beginning
     return notes
-
-
-def _take_weights(wheel: Wheel, source: str) -> None:
-    saved = load_saved(RunFolder(Path(source)))
-    try:
-        wheel.learner.load_weights(saved.learner.weights())
-    except (KeyError, ValueError, RuntimeError) as error:
-        raise ConfigError(f"--init-from {source}: its networks are not those of this run: {error}") from error
 
 
 def _use_threads(threads: int) -> None:
@@ -104,6 +97,7 @@ def _signals() -> Iterator[_Stop]:
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before: dict[int, Any] = {number: signal.getsignal(number) for number in numbers}
+    before = {n: handler for n, handler in before.items() if handler != signal.SIG_IGN}  # nohup wants to be left alone
     for number in before:
         signal.signal(number, note)
     try:

@@ -10,7 +10,8 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from time import perf_counter
+from functools import cached_property
+from time import perf_counter, time
 from typing import Any, Protocol
 
 from marlctl.config import Config
@@ -21,11 +22,11 @@ from marlctl.executors import Serial
 from marlctl.finite import check_gradients, check_metrics
 from marlctl.memory import Ring, make_memory
 from marlctl.metrics import Lines, Tally, returns_row
-from marlctl.opening import check_room, make_env, memory_kind, open_env
-from marlctl.policies import load_into, spec_note
+from marlctl.opening import build, check_room, make_env, memory_kind, open_env
+from marlctl.policies import Cast, load_into, spec_note
 from marlctl.records import EnvSpec
 from marlctl.rollout import Player
-from marlctl.rundir import RunFolder
+from marlctl.rundir import RunFolder, versions
 from marlctl.seeding import key
 from marlctl.storage.checkpoint import Checkpoints
 
@@ -62,6 +63,11 @@ class Counters:
     judged: int = -1  # steps at the last evaluation
     best: float = -math.inf
 
+    @property
+    def marks(self) -> int:
+        """What rows, evaluations and saves are timed by: episodes, and 1000 steps where one is longer."""
+        return max(self.episodes, self.steps // 1000)
+
 
 class Wheel:
     """A run in motion: its parts, and what one turn does with them."""
@@ -69,19 +75,20 @@ class Wheel:
     def __init__(self, config: Config, folder: RunFolder, watch: Watch) -> None:
         self.config, self.folder, self.watch = config, folder, watch
         run = config.run
-        self.env, self.spec = open_env(config, run.num_envs)
-        self.learner: Learner = config.algo.build(self.env.spec, seed=run.seed, device=run.device)
+        self.env, self.spec = open_env(config, run.num_envs, folder)
+        self.learner: Learner = build(config, self.env.spec)
         kind = memory_kind(config)
         check_room(kind, self.env.spec)
         self.memory = make_memory(kind, self.env.spec, run.num_envs, run.seed)
         self.executor = Serial()
-        self.player = Player(self.env, self.learner, seed=run.seed, mode="explore")
-        self.tally = Tally(self.env.spec)
+        self.player = Player(self.env, self.learner, seed=run.seed, mode="explore", whole=self.spec)
+        self.tally = Tally(self.spec)
         self.counters = Counters()
         self.checkpoints = Checkpoints(folder.path)
         self.time = {"sampling": 0.0, "learning": 0.0, "evaluation": 0.0, "saving": 0.0}
-        self._judge: BatchedEnv | None = None
-        self._begin = perf_counter()
+        self._judge: tuple[BatchedEnv, Cast] | None = None
+        self._logs: tuple[Lines, ...] = ()
+        self._begin, self._began = perf_counter(), time()  # of this process
         self._steps_before = 0
         self._saved_at = -1
         self._last_row: Mapping[str, Any] = {}
@@ -91,7 +98,7 @@ class Wheel:
     def turn(self) -> None:
         """One step of every copy, and whatever is due after it."""
         run, counters = self.config.run, self.counters
-        steps, episodes = counters.steps, counters.episodes
+        steps, marks = counters.steps, counters.marks
         played, ended = self.player.step()
         self.memory.add(played.obs, played.mask, played.acts, played.step)
         counters.steps += self.env.n
@@ -99,13 +106,13 @@ class Wheel:
         self.tally.add_episodes(ended.returns, ended.lengths)
         for _ in range(self.memory.due(steps, counters.steps)):
             self._learn()
-        if len(ended.lengths) == 0:
+        if counters.marks == marks:
             return
 
-        def crossed(every: int | None) -> bool:
-            return bool(every) and episodes // every != counters.episodes // every  # type: ignore[operator]
+        def crossed(every: int) -> bool:
+            return every > 0 and marks // every != counters.marks // every
 
-        if crossed(run.log_every):
+        if crossed(run.log_every or (10 if counters.episodes <= 1000 else 100)):
             self._log()
         if crossed(run.eval_every):
             self._evaluate()
@@ -119,7 +126,7 @@ class Wheel:
         gradients = self.executor.gradients(self.learner, batch, self.counters.updates)
         check_gradients(gradients)
         metrics = self.learner.apply(gradients)
-        check_metrics(metrics)
+        check_metrics(metrics, self.learner.weights)
         self.counters.updates += 1
         losses = {f"{unit}.{name}": loss for unit, g in gradients.items() for name, loss in g.losses.items()}
         self.tally.add_update(losses)
@@ -137,7 +144,8 @@ class Wheel:
         self._last_row = row
         self.metrics.append(row)
         seconds = perf_counter() - self._begin
-        self.timings.append({"step": row["step"], "kind": row["kind"], "seconds": seconds, **self._spent()})
+        where = {"step": row["step"], "kind": row["kind"], "began": self._began}
+        self.timings.append({**where, "seconds": seconds, **self._spent()})
         self.watch.row(row)
 
     def _spent(self) -> dict[str, float]:
@@ -168,10 +176,11 @@ class Wheel:
         """Games apart from training's: their own copies, seeds and random numbers."""
         run = self.config.run
         if self._judge is None:
-            self._judge = make_env(self.config, min(COPIES, run.eval_episodes))
-        cast = cast_of(self.config, self._judge.spec, self.learner)
+            env = make_env(self.config, min(COPIES, run.eval_episodes))
+            self._judge = env, cast_of(self.config, self.folder, env.spec, self.learner)
+        env, cast = self._judge
         seed = key(run.seed, "evaluation") & (2**63 - 1)
-        return play(self._judge, cast, seed=seed, mode=self.learner.plays, episodes=run.eval_episodes)
+        return play(env, cast, seed=seed, mode=self.learner.plays, episodes=run.eval_episodes)
 
     # -- keeping --------------------------------------------------------------------------------
 
@@ -187,7 +196,12 @@ class Wheel:
 
     def _note(self) -> dict[str, Any]:
         counts = {"episode": self.counters.episodes, "update": self.counters.updates}
-        return {"config": self.config.digest, "spec": spec_note(self.env.spec), **counts}
+        fixed = {"config": self.config.digest, "spec": spec_note(self.env.spec), "versions": self._versions}
+        return {**fixed, **counts}
+
+    @cached_property
+    def _versions(self) -> dict[str, str]:
+        return versions(self.config)
 
     def state(self) -> dict[str, Any]:
         return {
@@ -201,11 +215,12 @@ class Wheel:
     def open_logs(self, keep: int | None = 0) -> None:
         self.metrics = Lines(self.folder.metrics, keep=keep)
         self.timings = Lines(self.folder.timings)
+        self._logs = (self.metrics, self.timings)
 
     def restore(self) -> list[str]:
         """Go on from the newest whole checkpoint; what the user should know about it."""
         manifest, skipped = self.checkpoints.newest()
-        notes = [f"skipped {name}" for name in skipped]
+        notes = [f"skipped {name}" for name in skipped] + self._changed(manifest.note.get("versions"))
         if manifest.note.get("config") != self.config.digest:
             raise FileError(f"the checkpoint of step {manifest.step} is of another run than run.toml describes")
         state = self.checkpoints.read_state(manifest)
@@ -215,17 +230,38 @@ class Wheel:
             self.memory.load(state["memory"])
             self.tally.load(state["tally"])
             self.counters = Counters(**state["counters"])
+            rows_end = int(manifest.note["metrics_bytes"])
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise FileError(f"the checkpoint of step {manifest.step} is incomplete: {error!r}") from error
+        self._refuse_less()
         if isinstance(self.memory, Ring):
             if manifest.replay is None:
                 raise ConfigError("this run kept no replay buffer (--no-save-replay) and cannot go on; --init-from can")
             self.checkpoints.fill(manifest, self.memory)
         if not exact:
             notes.append("this environment does not resume exactly: its open episodes came back different")
-        self.open_logs(keep=int(manifest.note["metrics_bytes"]))
+        self.open_logs(keep=rows_end)
+        self.checkpoints.forget_after(manifest)
         self._steps_before = self._saved_at = self.counters.steps
-        return notes
+        where = f"continuing at episode {self.counters.episodes:,}, step {self.counters.steps:,}"
+        over = "; its budget is spent, a larger one lets it go on" if self.done else ""
+        return [where + over, *notes]
+
+    def _refuse_less(self) -> None:
+        """A continued run's budget may change, but not to less than is done."""
+        counters, began = self.counters, self.folder.config().run
+        for name, done in (("num_episodes", counters.episodes), ("steps", counters.steps)):
+            budget = getattr(self.config.run, name)
+            if budget is not None and budget < min(done, getattr(began, name)):
+                raise ConfigError(f"run.{name}: {done:,} are done already, and {budget:,} are less")
+
+    def _changed(self, saved: Any) -> list[str]:
+        """Packages that are not what they were: the numbers may not be, either."""
+        before = saved if isinstance(saved, dict) else {}
+        changed = {name: now for name, now in self._versions.items() if before.get(name, now) != now}
+        return [
+            f"{name} was {before[name]} and is {now}: the run may go on differently" for name, now in changed.items()
+        ]
 
     @property
     def done(self) -> bool:
@@ -249,7 +285,6 @@ class Wheel:
     def close(self) -> None:
         self.env.close()
         if self._judge is not None:
-            self._judge.close()
-        if hasattr(self, "metrics"):
-            self.metrics.close()
-            self.timings.close()
+            self._judge[0].close()
+        for log in self._logs:
+            log.close()

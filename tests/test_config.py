@@ -181,14 +181,6 @@ def test_the_budget_in_steps_is_known_where_the_length_is():
     assert toy({"steps": 7}).budget_steps == 7
 
 
-@pytest.mark.parametrize(
-    ("run", "rows"),
-    [({"num_episodes": 10}, 1), ({"num_episodes": 2000}, 10), ({"num_episodes": 60_000}, 100), ({"steps": 24_000}, 10)],
-)
-def test_a_short_run_logs_about_two_hundred_rows_and_a_long_one_every_hundred_episodes(run, rows):
-    assert toy(run).run.log_every == rows
-
-
 @given(
     st.dictionaries(
         st.sampled_from(["run", "env", "algo", "policy", "about", "odd"]),

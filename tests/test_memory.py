@@ -206,17 +206,19 @@ def gathered(recent, first, turns, n=2):
         recent.add(obs, mask, Acts(acts.action, {}, extras), step)
 
 
-def test_a_rollout_is_learnt_from_once_in_time_order_and_then_forgotten():
-    recent = Recent(Rollout(3), spec(), 2)
+def test_a_rollout_is_learnt_from_in_time_order_and_then_forgotten():
+    recent = Recent(Rollout(3, updates=4), spec(), 2)
     gathered(recent, 0, 2)
     assert recent.due(2, 4) == 0
     gathered(recent, 2, 1)
-    assert recent.due(4, 6) == 1
+    assert recent.due(4, 6) == 4
     batch = recent.batch(0)
+    assert np.array_equal(recent.batch(1).obs.array, batch.obs.array)
     assert (batch.obs.array[:, :, 0] // 1000).tolist() == [[0, 1], [2, 3], [4, 5]]
     assert batch.extras["value"].tolist() == [[0, 1], [2, 3], [4, 5]]
-    assert recent.due(6, 6) == 0
-    gathered(recent, 3, 3)
+    gathered(recent, 3, 1)
+    assert recent.due(6, 8) == 0
+    gathered(recent, 4, 2)
     assert (recent.batch(1).obs.array[:, :, 0] // 1000).tolist() == [[6, 7], [8, 9], [10, 11]]
 
 

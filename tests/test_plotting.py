@@ -42,6 +42,12 @@ def test_a_metric_that_is_not_there_suggests_near_ones(toy_run):
         read_curve(toy_run, "loss.agent_0.los")
 
 
+def test_a_part_of_a_name_suggests_the_names_with_that_part(toy_run):
+    with pytest.raises(ConfigError, match=r"no metric 'retrun'; did you mean return\.total, return\.") as caught:
+        read_curve(toy_run, "retrun")
+    assert "loss" not in str(caught.value)
+
+
 def test_a_run_without_episodes_says_so(make_run):
     _, folder = make_run()
     with pytest.raises(ConfigError, match="has no finished episodes yet"):
@@ -68,6 +74,16 @@ def test_time_goes_on_where_a_continued_run_began_again_at_zero(make_run):
     lines = [json.dumps({"step": s, "kind": "train", "seconds": t}) + "\n" for s, t in clock]
     folder.timings.write_text("".join(lines))
     assert read_curve(folder, "return.total", x="time").x.tolist() == [10, 20, 35, 45]
+
+
+def test_a_process_that_began_later_adds_its_time_however_long_its_first_row_took(make_run):
+    _, folder = make_run()
+    rows = [{"kind": "train", "step": s, "episode": s, "return": {"total": 0.0}} for s in (1, 2)]
+    folder.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    clock = [(1, 10.0, 1000.0), (2, 25.0, 2000.0)]
+    lines = [json.dumps({"step": s, "kind": "train", "seconds": t, "began": b}) + "\n" for s, t, b in clock]
+    folder.timings.write_text("".join(lines))
+    assert read_curve(folder, "return.total", x="time").x.tolist() == [10, 35]
 
 
 def test_time_needs_the_timings_of_every_row(make_run):
@@ -143,6 +159,61 @@ def test_algorithms_and_scenarios_are_kept_apart():
 def test_runs_with_other_options_are_not_averaged_and_the_label_says_which():
     found = bands([curve(0), curve(1), curve(0, options={"algo.lr": 0.2})])
     assert sorted((band.label, band.seeds) for band in found) == [("toy, lr=0.1", 2), ("toy, lr=0.2", 1)]
+
+
+MANY = {f"algo.option_{n}": n for n in range(8)}
+
+
+def test_single_runs_that_differ_in_much_are_called_by_their_names():
+    other = {name: value + 1 for name, value in MANY.items()}
+    found = bands([curve(options=MANY, name="one"), curve(options=other, name="two")])
+    assert [band.label for band in found] == ["toy, one", "toy, two"]
+
+
+def test_an_option_that_a_run_does_not_have_is_not_spoken_of():
+    hosted = {"algo.lr": 0.1, "policy.agent_*": "random"}
+    found = bands([curve(name="one"), curve(options=hosted, name="two")])
+    assert [band.label for band in found] == ["toy", "toy, agent_*=random"]
+
+
+def test_runs_that_play_against_other_runs_are_not_averaged(make_run, toy_run, silent):
+    labels = []
+    for name, seed in (("a", 1), ("b", 2)):
+        config, folder = make_run(name, {"policy": {"agent_2": "players/0"}, "run": {"num_episodes": 5}})
+        (folder.path / "players" / "0").mkdir(parents=True)
+        played = (toy_run.path / "run.toml").read_text().replace('created = "20', f'created = "{seed}0')
+        (folder.path / "players" / "0" / "run.toml").write_text(played)
+        folder.metrics.write_bytes(toy_run.metrics.read_bytes())
+        labels.append(read_curve(folder, "return.total"))
+    assert len({str(curve.options["policy.agent_2"]) for curve in labels}) == 2
+    assert len(bands(labels)) == 2
+
+
+@pytest.mark.parametrize("n", [1, 3, 8, 30])
+@pytest.mark.parametrize("width", [1, 60])
+def test_the_axes_keep_their_width_whatever_the_legend_says(n, width):
+    options = [{**MANY, "algo.word": "w" * width, "algo.x": i} for i in range(n)]
+    drawn = plotting.figure(
+        bands([curve(i, options=o, name="n" * width + str(i)) for i, o in enumerate(options)]), Look()
+    )
+    drawn.draw_without_rendering()
+    (axes,) = drawn.axes
+    assert axes.get_position().width > 0.75
+    assert axes.get_window_extent().height > 250  # of 390: the figure grows with its legend
+    for legend in [*drawn.legends, axes.get_legend()]:
+        for text in legend.get_texts() if legend else []:
+            assert max(map(len, text.get_text().splitlines())) <= 40
+
+
+def test_a_small_legend_stands_among_the_curves_and_a_large_one_below():
+    few = plotting.figure(bands([curve(), curve(algo="maddpg")]), Look())
+    many = plotting.figure(bands([curve(options={"algo.lr": i}) for i in range(8)]), Look())
+    assert few.axes[0].get_legend() is not None and not few.legends
+    assert many.axes[0].get_legend() is None and len(many.legends) == 1
+
+
+def test_the_name_of_a_run_is_no_formula():
+    assert draw(bands([curve(algo=r"a$\frac$b")]), Look(title="$x$ and $"), "png")
 
 
 @pytest.mark.parametrize(("format", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])

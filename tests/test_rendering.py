@@ -119,7 +119,7 @@ def test_what_is_no_picture_is_refused(toy_run, monkeypatch):
 
 def test_a_scenario_that_breaks_while_drawing_is_named(toy_run, monkeypatch):
     monkeypatch.setattr(Grid, "render", lambda self: 1 / 0)
-    with pytest.raises(PluginError, match="toy_grid broke in its render: ZeroDivisionError"):
+    with pytest.raises(PluginError, match="toy_grid failed in its render: ZeroDivisionError"):
         film(toy_run)
 
 

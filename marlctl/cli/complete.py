@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from glob import escape as glob_escape
+
 
 def algorithms(incomplete: str) -> list[str]:
     """Names of algorithms."""
@@ -18,9 +20,13 @@ def scenarios(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
+def plugins(incomplete: str) -> list[str]:
+    """Names that `plugins show` knows."""
+    return algorithms(incomplete) + scenarios(incomplete)
+
+
 def runs(incomplete: str) -> list[str]:
     """Names of runs in the usual place."""
-    from marlctl.cli.flags import RUNS
-    from marlctl.rundir import find_all
+    from pathlib import Path
 
-    return [run.path.name for run in find_all(RUNS) if run.path.name.startswith(incomplete)]
+    return sorted(path.parent.name for path in Path("runs").glob(f"*/*/{glob_escape(incomplete)}*/run.toml"))

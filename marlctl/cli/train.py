@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,13 +70,12 @@ def train(
         "good_policy": good_policy, "adv_policy": adv_policy, "lr": lr, "gamma": gamma,
         "batch_size": batch_size, "num_units": num_units,
     }  # fmt: skip
+    _refuse_together({"--restore": restore, "--seeds": seeds, "--force": force, "--seed": seed, "--load-dir": load_dir})
     given: Values = {"run": _given(run), "algo": _given(shortcuts), "policy": _policies(policy or [], save_dir)}
     if restore:
         folder, resolved = _continued(given, set_ or [], config, save_dir=save_dir, load_dir=load_dir, name=exp_name)
-        runs: Iterable[tuple[Config, RunFolder | None]] = [(resolved, folder)]
+        runs: list[tuple[Config, RunFolder | None]] = [(resolved, folder)]
     else:
-        if load_dir:
-            raise typer.BadParameter("--load-dir goes with --restore; --init-from starts anew from a run's weights")
         runs = [(each, None) for each in _resolved(given, set_ or [], config, seeds)]
     if dry_run:
         for each, _ in runs:
@@ -83,11 +83,26 @@ def train(
         return
     several = seeds is not None
     results = []
-    for each, existing in runs:
+    for number, (each, existing) in enumerate(runs):
         name = f"{exp_name}-s{each.run.seed}" if several and exp_name else exp_name
-        results.append(_run(each, existing, save_dir=save_dir, name=name, force=force, quiet=quiet or json))
+        try:
+            results.append(_run(each, existing, save_dir=save_dir, name=name, force=force, quiet=quiet or json))
+        except typer.Exit:
+            if rest := [str(later.run.seed) for later, _ in runs[number + 1 :]]:
+                show.say(f"not begun: seeds {', '.join(rest)}")
+            raise
     if json:
         show.as_json(results if several else results[0])
+
+
+def _refuse_together(flags: dict[str, Any]) -> None:
+    from marlctl.errors import ConfigError
+
+    for one, other in (("--restore", "--seeds"), ("--restore", "--force"), ("--seed", "--seeds")):
+        if flags[one] and flags[other]:
+            raise ConfigError(f"{one} and {other} contradict each other; give one of them")
+    if flags["--load-dir"] and not flags["--restore"]:
+        raise ConfigError("--load-dir goes with --restore; --init-from starts anew from a run's weights")
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
@@ -149,9 +164,9 @@ def _continued(
     given: Values, sets: list[str], config: Path | None, *, save_dir: Path, load_dir: Path | None, name: str | None
 ) -> tuple[RunFolder, Config]:
     """The run to continue, with nothing changed but what may change."""
-    from marlctl.config import continued
+    from marlctl.config import continued, read_file
     from marlctl.errors import ConfigError
-    from marlctl.rundir import RUN_FILE, find, find_all
+    from marlctl.rundir import RUN_FILE, as_folder, find, find_all
 
     if load_dir is not None:
         if not (load_dir / RUN_FILE).is_file():
@@ -162,8 +177,12 @@ def _continued(
         else:
             folder = find(save_dir, str(load_dir))
     else:
-        folder = find(save_dir, name)
+        named = {**(read_file(config).get("run", {}) if config else {}), **given["run"]}
+        among = "/".join(as_folder(str(named[part])) if part in named else "*" for part in ("scenario", "algo"))
+        folder = find(save_dir, name, among=among)
     saved = folder.values()
+    adopted = saved.get("policy", {})
+    given["policy"] = {agents: adopted.get(agents, who) for agents, who in given["policy"].items()}
     return folder, continued(
         saved, _layers(given, sets, config, {"run": {k: saved["run"][k] for k in ("scenario", "algo")}})
     )
@@ -189,20 +208,21 @@ def _show_plan(config: Config) -> None:
 def _run(
     config: Config, existing: RunFolder | None, *, save_dir: Path, name: str | None, force: bool, quiet: bool
 ) -> dict[str, Any]:
-    from marlctl import rundir
     from marlctl.cli.live import make_watch
     from marlctl.metrics import read
-    from marlctl.opening import rehearse
+    from marlctl.opening import start
     from marlctl.training import Stopped, train
 
     if existing is None:
-        rehearse(config)
-    folder = existing or rundir.create(save_dir, config, name, force=force)
+        command = shlex.join(["marlctl", *sys.argv[1:]])
+        config, folder = start(config, save_dir, name, force=force, command=command)
+    else:
+        folder = existing
     with make_watch(folder.path, quiet=quiet) as watch:
         try:
             train(config, folder, watch, restore=existing is not None)
         except Stopped as stopped:
-            watch.stopped(str(stopped), f"marlctl train --restore --load-dir {folder.path}")
+            watch.stopped(str(stopped), f"marlctl train --restore --load-dir {shlex.quote(str(folder.path))}")
             raise typer.Exit(stopped.exit_code) from stopped
     rows = list(read(folder.metrics))
     last = {kind: next((r for r in reversed(rows) if r["kind"] == kind), None) for kind in ("train", "eval")}

@@ -68,7 +68,10 @@ Seed = Annotated[str | None, _flag("--seed", help="Every random number follows f
 Seeds = Annotated[
     str | None, _flag("--seeds", help="Several runs: 5 for seeds 0 to 4, or a list such as 0,3,7.", panel=LEARNING)
 ]
-InitFrom = Annotated[str | None, _flag("--init-from", help="Start from the weights of this run.", panel=LEARNING)]
+InitFrom = Annotated[
+    str | None,
+    _flag("--init-from", autocompletion=complete.runs, help="Start from the weights of this run.", panel=LEARNING),
+]
 Device = Annotated[str | None, _flag("--device", help="Torch device (default cpu).", panel=LEARNING)]
 Threads = Annotated[str | None, _flag("--threads", help="Threads torch may use (default 1).", panel=LEARNING)]
 Config = Annotated[Path | None, _flag("--config", help="Run file in TOML; flags win over it.", panel=LEARNING)]
@@ -82,7 +85,13 @@ Set = Annotated[
     ),
 ]
 ExpName = Annotated[
-    str | None, _flag("--exp-name", help="Name of the run (default: date, time and seed).", panel=KEEPING)
+    str | None,
+    _flag(
+        "--exp-name",
+        autocompletion=complete.runs,
+        help="Name of the run (default: date, time and seed).",
+        panel=KEEPING,
+    ),
 ]
 SaveRate = Annotated[
     str | None, _flag("--save-rate", help="Episodes between checkpoints (default 1000).", panel=KEEPING)

@@ -50,7 +50,7 @@ class Heads:
         squashed = [spec.kind == "box" and not soft for spec in specs]
         self.squashed = torch.tensor(squashed, device=device).view(-1, 1, 1)
         self.any_squashed, self.all_squashed = any(squashed), all(squashed)
-        self.soft = torch.tensor([spec.kind == "box" for spec in specs], device=device).view(-1, 1, 1) & soft
+        self.soft = soft
 
     def outputs(self, unit: int) -> Array:
         """Which of the stack's outputs the unit uses."""
@@ -76,10 +76,7 @@ class Heads:
         blocks = torch.unflatten(logits if noise is None else logits + noise, -1, (self.parts, self.longest))
         soft = torch.softmax(blocks, dim=-1)
         hard = torch.zeros_like(soft).scatter_(-1, blocks.argmax(dim=-1, keepdim=True), 1.0)
-        straight = hard + (soft - soft.detach())
-        if bool(self.soft.any()):
-            straight = torch.where(self.soft[units].unsqueeze(-1), soft, straight)
-        return straight.flatten(-2)
+        return (soft if self.soft else hard + (soft - soft.detach())).flatten(-2)
 
     def place(self, action: Tensor, units: Tensor, joint: Tensor) -> Tensor:
         """The joint action (rows, width) once for each unit, with the unit's own part replaced by `action`."""

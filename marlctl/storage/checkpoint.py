@@ -96,6 +96,11 @@ class Checkpoints:
         remove(*(self._path(manifest.kind, manifest.step) for manifest in old + self._read("policy")[0][1:]))
         self._sweep()
 
+    def forget_after(self, manifest: Manifest) -> None:
+        """Remove the best policies saved later: a run that goes on from `manifest` will save them again."""
+        later = [best for best in self._read("policy")[0] if best.serial > manifest.serial]
+        remove(*(self._path(best.kind, best.step) for best in later))
+
     def tidy(self) -> None:
         """Remove what a killed process left behind. Only for who holds the run folder."""
         for name in ("", FOLDER, segments.FOLDER):
@@ -147,7 +152,9 @@ class Checkpoints:
             file.read(self._folder)
 
     def _sweep(self) -> None:
-        """Remove our files that no manifest mentions, be it one that we can read or not."""
+        """Remove our files that no manifest mentions; while one cannot be read, nobody knows which those are."""
+        if any(self._read(kind)[1] for kind in _STEMS):
+            return
         manifests = (path for stem in _STEMS.values() for path in self._manifests(stem))
         try:
             mentioned = b"".join(read_plain(path, MAX_SIZE) for path in manifests)

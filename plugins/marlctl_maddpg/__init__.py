@@ -42,7 +42,7 @@ class MADDPG:
     adv_policy: Policy = option("maddpg", "critics of the adversaries")
     soft_actions: bool = option(False, "execute the soft action vector as openai/maddpg did (Box actions in [0, 1])")
     noise: Literal["gaussian", "ou"] = option("gaussian", "exploration of Box actions: independent, or drifting")
-    noise_scale: float = option(0.1, "standard deviation of that noise, as a part of half the action's range", low=0)
+    noise_scale: float = option(0.1, "standard deviation of each draw, as a part of half the action's range", low=0)
     noise_decay: float = option(1.0, "factor on the noise for each environment step", above=0, high=1)
     noise_floor: float = option(0.0, "where the decay of the noise ends", low=0)
 

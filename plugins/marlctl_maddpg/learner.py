@@ -110,7 +110,7 @@ class MADDPGLearner:
         out = self.actor_shape(self.actor, self._take(joint, self.obs_columns))
         shape = (len(units), rows, self.heads.size)
         noise = None if mode == "greedy" else self._tensor(gumbel(rng.random(shape, np.float32)))
-        allowed = None if mask is None else self.heads.spread(self._tensor(self.spec.action.join(mask).array), units)
+        allowed = self._mask(mask, units)
         action = self.heads.join(self.heads.action(out, units, noise=noise, mask=allowed)).cpu().numpy()
         kept: dict[str, Array] = {}
         if mode == "explore":
@@ -176,17 +176,17 @@ class MADDPGLearner:
         limit = self.options.clip
         flat = torch.cat([clip_parts(g, s.lengths, limit) for g, s in zip(grads, self._shapes, strict=True)], 1)
         vectors = flat.cpu().numpy()
-        losses = torch.stack([actor_loss, critic_loss, q.mean(1)], 1).tolist()
+        losses = torch.stack([actor_loss, critic_loss, (q * weight).sum(1)], 1).tolist()
         return {
             unit: Gradient(vector, dict(zip(("actor_loss", "critic_loss", "q"), loss, strict=True)), self._parts)
             for unit, vector, loss in zip(units, vectors, losses, strict=True)
         }
 
-    @property
+    @cached_property
     def _shapes(self) -> tuple[MLP, MLP]:
         return self.actor_shape, self.critic_shape
 
-    @property
+    @cached_property
     def _parts(self) -> dict[str, slice]:
         parts, start = {}, 0
         for network, shape in zip(NETWORKS, self._shapes, strict=False):

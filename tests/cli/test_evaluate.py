@@ -74,6 +74,14 @@ def test_a_damaged_checkpoint_is_exit_3_and_nothing_is_written(marlctl, run, fil
     assert {k: v for k, v in files().items() if k != ".lock"} == {k: v for k, v in before.items() if k != ".lock"}
 
 
+def test_a_damaged_manifest_is_exit_3_and_nothing_is_removed(marlctl, run, files):
+    for path in (run.path / "checkpoints").glob("*.json"):
+        path.write_bytes(path.read_bytes()[:100])
+    before = files()
+    assert marlctl("train", "--restore", "--num-episodes", "99").code == 3
+    assert {k: v for k, v in files().items() if k != ".lock"} == {k: v for k, v in before.items() if k != ".lock"}
+
+
 def test_mpe_diagnostics_are_named_and_averaged(marlctl, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     marlctl("train", "--algo", "maddpg", "--scenario", "simple_spread", "--num-episodes", 2, "--quiet")

@@ -43,6 +43,7 @@ def test_a_plots_dir_and_an_evaluation_curve(marlctl, run, tmp_path):
     ("arguments", "words"),
     [
         (["--metric", "retrun.total"], "did you mean return.total"),
+        (["--metric", "retrun"], "did you mean return.total"),
         (["tay"], "did you mean toy"),
         (["--out", "x.jpg"], "must end with .png, .svg or .pdf"),
         (["--out", "x.png", "--format", "pdf"], "two kinds of file"),
@@ -63,6 +64,21 @@ def test_a_run_that_has_not_begun_is_no_crash(marlctl, run):
     run.metrics.write_bytes(b'{"kind": "train", "st')
     said = marlctl("plot")
     assert (said.code, "has no finished episodes yet" in said.err) == (2, True)
+
+
+def test_a_run_that_has_not_begun_is_left_out_of_a_folder(marlctl, run):
+    empty = run.path.with_name("empty")
+    shutil.copytree(run.path, empty)
+    (empty / "metrics.jsonl").write_bytes(b"")
+    said = marlctl("plot", "runs", "-o", "all.png")
+    assert (said.code, said.out) == (0, "all.png\n")
+    assert said.err == "left out: runs/toy_grid/toy/empty has no finished episodes yet\n"
+
+
+def test_policies_that_a_run_keeps_are_no_runs_of_a_folder(marlctl, run):
+    (run.path / "players" / "0").mkdir(parents=True)
+    shutil.copy(run.path / "run.toml", run.path / "players" / "0")
+    assert marlctl("plot", "runs", "-o", "all.png").err == ""
 
 
 def test_damaged_metrics_are_a_bad_file(marlctl, run):

@@ -125,7 +125,7 @@ def test_flags_that_contradict_the_run_are_refused_with_the_difference(marlctl):
     said = marlctl("train", "--restore", "--seed", 5, "--lr", 0.3)
     assert said.code == 2
     assert "run.seed: the run has 4, you gave 5" in said.err and "algo.lr: the run has 0.1, you gave 0.3" in said.err
-    assert marlctl("train", "--restore", "--num-episodes", 5).code == 2
+    assert "10 are done already" in marlctl("train", "--restore", "--num-episodes", 5).err
     assert marlctl("train", "--restore", "--seed", 4, "--algo", "toy", "--num-episodes", 11).code == 0
 
 
@@ -165,7 +165,9 @@ def test_agents_that_do_not_learn(marlctl):
     said = marlctl(
         *TOY, "--num-episodes", 30, "--policy", "agent_0=random", "--policy", "agent_1=a", "--exp-name", "b", "--json"
     )
-    assert list(json.loads(said.out)["train"]["return"]["agents"]) == ["agent_2"]
+    assert list(json.loads(said.out)["train"]["return"]["agents"]) == ["agent_0", "agent_1", "agent_2"]
+    losses = json.loads(said.out)["train"]["loss"]
+    assert list(losses) == ["agent_2.loss"]
     assert list(json.loads(marlctl("eval", "b", "--json").out)["agents"]) == ["agent_0", "agent_1", "agent_2"]
 
 
@@ -233,3 +235,78 @@ def test_learning_that_diverges_ends_with_code_6_and_keeps_the_last_good_checkpo
 def test_a_wish_for_more_adversaries_only_changes_the_teams(marlctl):
     said = marlctl(*TOY, "--dry-run", "--num-adversaries", 1)
     assert "team adversary: agent_0" in said.err and "team agent: agent_1, agent_2" in said.err
+
+
+def test_a_longer_budget_with_several_copies_finds_every_transition_again(marlctl):
+    """The copies overshoot a budget in episodes; the ring must have room for that, and be found whole."""
+    both = ("--num-envs", 10, "--set", "algo.capacity=100000", "--eval-every", 0)
+    assert marlctl(*TOY, "--num-episodes", 60, "--exp-name", "whole", *both).code == 0
+    assert marlctl(*TOY, "--num-episodes", 11, "--exp-name", "parts", *both).code == 0
+    assert marlctl("train", "--restore", "--exp-name", "parts", "--num-episodes", 60).code == 0
+    whole, parts = (Path(f"runs/toy_grid/toy/{name}/metrics.jsonl").read_bytes() for name in ("whole", "parts"))
+    assert whole == parts
+
+
+def test_a_longer_budget_gives_the_rows_and_the_best_of_a_run_that_had_it_from_the_start(marlctl):
+    from marlctl.storage.checkpoint import Checkpoints
+
+    both = ("--eval-every", 50, "--eval-episodes", 3)
+    for seed in range(4):
+        marlctl(*TOY, "--num-episodes", 240, "--exp-name", f"whole{seed}", "--seed", seed, *both)
+        marlctl(*TOY, "--num-episodes", 70, "--exp-name", f"parts{seed}", "--seed", seed, *both)
+        marlctl("train", "--restore", "--exp-name", f"parts{seed}", "--num-episodes", 240)
+        whole, parts = (Path(f"runs/toy_grid/toy/{name}{seed}") for name in ("whole", "parts"))
+        assert (whole / "metrics.jsonl").read_bytes() == (parts / "metrics.jsonl").read_bytes()
+        best = [Checkpoints(path).best() for path in (whole, parts)]
+        assert best[0].step == best[1].step and best[0].note["score"] == best[1].note["score"]
+
+
+def test_a_shorter_budget_is_fine_where_it_is_more_than_is_done(marlctl):
+    marlctl(*TOY, "--num-episodes", 20, "--exp-name", "a")
+    run = Path("runs/toy_grid/toy/a/run.toml")
+    run.write_text(run.read_text().replace("num_episodes = 20", "num_episodes = 60000"))  # as if it had been stopped
+    assert marlctl("train", "--restore", "--num-episodes", 30).code == 0
+    assert marlctl("train", "--restore", "--num-episodes", 25).code == 2
+
+
+def test_a_restored_run_says_where_it_goes_on_and_when_nothing_is_left(marlctl):
+    marlctl(*TOY, "--num-episodes", 20, "--exp-name", "a")
+    assert "its budget is spent" in marlctl("train", "--restore").err
+    assert "continuing at episode 20" in marlctl("train", "--restore", "--num-episodes", 30).err
+
+
+def test_restore_looks_only_among_runs_of_the_scenario_and_algorithm_that_are_named(marlctl):
+    marlctl(*TOY, "--num-episodes", 10, "--exp-name", "same")
+    marlctl("train", "--algo", "toy", "--scenario", "probe/matching", "--num-episodes", 10, "--exp-name", "same")
+    said = marlctl("train", "--restore", "--exp-name", "same", "--scenario", "toy_grid", "--num-episodes", 12)
+    assert said.code == 0 and "runs/toy_grid/toy/same" in said.err
+    said = marlctl("train", "--restore", "--exp-name", "same", "--num-episodes", 12)
+    assert said.code == 2 and "probe-matching/toy/same" in said.err and "toy_grid/toy/same" in said.err
+
+
+@pytest.mark.parametrize(
+    "pair", [("--restore", "--force"), ("--restore", "--seeds=2"), ("--seed=1", "--seeds=2"), ("--load-dir=x",)]
+)
+def test_flags_that_contradict_each_other_are_refused(marlctl, pair):
+    assert marlctl(*TOY, *pair).code == 2
+
+
+def test_a_device_that_is_not_there_is_refused_before_a_folder_is_made(marlctl):
+    said = marlctl("train", "--algo", "maddpg", "--scenario", "simple", "--device", "cuda:9")
+    assert said.code == 2 and "--device cuda:9" in said.err and not Path("runs").exists()
+
+
+def test_a_run_with_a_frozen_policy_stands_alone_and_its_opponent_cannot_change(marlctl, tmp_path):
+    import shutil
+
+    marlctl(*TOY, "--num-episodes", 60, "--exp-name", "teacher")
+    flags = (*TOY, "--num-episodes", 40, "--policy", "agent_1=teacher", "--eval-every", 10)
+    marlctl(*flags, "--exp-name", "whole")
+    marlctl(*flags[:5], "--num-episodes", 20, *flags[7:], "--exp-name", "parts")
+    marlctl("train", "--restore", "--exp-name", "teacher", "--num-episodes", 90)
+    shutil.rmtree("runs/toy_grid/toy/teacher")
+    Path("runs").rename("moved")
+    assert marlctl("train", "--restore", "--save-dir", "moved", "--exp-name", "parts", "--num-episodes", 40).code == 0
+    assert marlctl("eval", "parts", "--save-dir", "moved", "--episodes", 2).code == 0
+    whole, parts = (Path(f"moved/toy_grid/toy/{name}/metrics.jsonl").read_bytes() for name in ("whole", "parts"))
+    assert whole == parts

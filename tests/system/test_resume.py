@@ -82,6 +82,7 @@ def split(config, folder, silent, first, second):
     turns(again, second)
     found = everything(again)
     again.close()
+    assert notes.pop(0).startswith("continuing at episode")
     return found, notes
 
 
