@@ -270,8 +270,9 @@ def draw(bands: Sequence[Band], look: Look, format: Format = "png") -> bytes:
     import matplotlib  # noqa: PLC0415 (slow to load)
 
     # Names of runs are text, whatever they hold: no $formula$.
-    own = {"svg.hashsalt": "marlctl", "pdf.fonttype": 42, "font.size": 10, "text.parse_math": False}
-    with matplotlib.rc_context(own):
+    with matplotlib.rc_context(
+        {"svg.hashsalt": "marlctl", "pdf.fonttype": 42, "font.size": 10, "text.parse_math": False}
+    ):
         image = BytesIO()
         stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}[format]
         figure(bands, look).savefig(image, format=format, dpi=200, metadata=stamp)

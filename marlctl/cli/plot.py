@@ -60,7 +60,7 @@ def plot(
 
     name = f"eval.{metric}" if evals and not metric.startswith("eval.") else metric
     folders = _find(save_dir, runs or [])
-    curves = [plotting.read_curve(folder, name, x=x.value, smooth=smooth) for folder in folders]
+    curves = _read(folders, name, x, smooth)
     path, kind = _target(out, format, plots_dir or _folder(folders), _stem(curves, name, x))
     if len(plotting.one_a_seed(curves)) < len(curves):
         show.say("some runs repeat the seed of another with the same options; the newest of each counts")
@@ -73,16 +73,35 @@ def plot(
 
 def _find(save_dir: Path, names: list[str]) -> list[RunFolder]:
     """The runs that are named, oldest first and each once; a folder that is no run stands for all below it."""
-    from marlctl.rundir import RUN_FILE, RunFolder, find
+    from marlctl.rundir import RUN_FILE, RunFolder, find, is_run
 
     if not names:
         return [find(save_dir)]
     found: dict[Path, RunFolder] = {}
     for name in names:
-        below = [] if (Path(name) / RUN_FILE).is_file() else [path.parent for path in Path(name).glob(f"**/{RUN_FILE}")]
-        for folder in [RunFolder(path) for path in below if ".old-" not in path.name] or [find(save_dir, name)]:
+        below = [] if is_run(Path(name)) else [path.parent for path in Path(name).glob(f"**/{RUN_FILE}")]
+        runs = [path for path in below if ".old-" not in path.name and not set(path.parents) & set(below)]
+        for folder in [RunFolder(path) for path in runs] or [find(save_dir, name)]:
             found[folder.path.resolve()] = folder
     return sorted(found.values(), key=lambda folder: folder.created)
+
+
+def _read(folders: list[RunFolder], metric: str, x: X, smooth: int) -> list[Curve]:
+    """Their curves; a run that has none, not having begun say, is left out as long as others have one."""
+    from marlctl.errors import ConfigError
+    from marlctl.plotting import read_curve
+
+    curves, reasons = [], []
+    for folder in folders:
+        try:
+            curves.append(read_curve(folder, metric, x=x.value, smooth=smooth))
+        except ConfigError as error:
+            reasons.append(error)
+    if not curves:
+        raise reasons[0]
+    for reason in reasons:
+        show.say(f"left out: {reason}")
+    return curves
 
 
 def _folder(folders: list[RunFolder]) -> Path:
