@@ -58,3 +58,8 @@ def __getattr__(name: str) -> Any:
         if name in names:
             return getattr(import_module(f"marlctl.{home}"), name)
     raise AttributeError(f"module 'marlctl' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """With the public names that nobody has used yet."""
+    return sorted({*globals(), *__all__})

@@ -21,6 +21,7 @@ from marlctl.copies import Copies
 from marlctl.episodes import Env, guarded
 from marlctl.errors import ConfigError, StorageError
 from marlctl.evaluation import Scores, cast_of, play
+from marlctl.factory import Made
 from marlctl.policies import load_saved
 from marlctl.records import Mode
 from marlctl.rundir import RunFolder
@@ -125,6 +126,11 @@ class _Camera:
         if self._render_mode not in modes:
             offered = f"; it offers {', '.join(map(str, modes))}" if modes else ""
             raise ConfigError(f"{self._scenario} cannot be rendered as {self._render_mode}{offered}")
+        if not _takes_mode(self._environment) and getattr(env, "render_mode", None) != self._render_mode:
+            raise ConfigError(
+                f"{self._scenario} cannot be rendered: its factory needs a `render_mode` parameter, "
+                "None unless we ask for pictures, that it hands on to the environment"
+            )
         self.fps = float(env.metadata.get("render_fps") or FPS)
         return _Seen(env, self._scenario, self._after_step)
 
@@ -135,6 +141,11 @@ class _Camera:
 
 def _make(environment: Environment, render_mode: str) -> Env:
     return environment.make(render_mode=render_mode)
+
+
+def _takes_mode(environment: Environment) -> bool:
+    """Whether the environment heard what it is to draw; a factory may have no parameter for that."""
+    return not isinstance(environment, Made) or environment._rendered or bool(environment.open_options)
 
 
 class _Seen(BaseParallelWrapper):  # type: ignore[misc] # PettingZoo is untyped to us

@@ -176,17 +176,17 @@ def test_an_option_that_a_run_does_not_have_is_not_spoken_of():
     assert [band.label for band in found] == ["toy", "toy, agent_*=random"]
 
 
-def test_runs_that_play_against_other_runs_are_not_averaged(make_run, toy_run, silent):
-    labels = []
+def test_runs_that_play_against_other_runs_are_not_averaged(make_run, toy_run):
+    curves = []
     for name, seed in (("a", 1), ("b", 2)):
-        config, folder = make_run(name, {"policy": {"agent_2": "players/0"}, "run": {"num_episodes": 5}})
+        _, folder = make_run(name, {"policy": {"agent_2": "players/0"}, "run": {"num_episodes": 5}})
         (folder.path / "players" / "0").mkdir(parents=True)
         played = (toy_run.path / "run.toml").read_text().replace('created = "20', f'created = "{seed}0')
         (folder.path / "players" / "0" / "run.toml").write_text(played)
         folder.metrics.write_bytes(toy_run.metrics.read_bytes())
-        labels.append(read_curve(folder, "return.total"))
-    assert len({str(curve.options["policy.agent_2"]) for curve in labels}) == 2
-    assert len(bands(labels)) == 2
+        curves.append(read_curve(folder, "return.total"))
+    assert len({str(curve.options["policy.agent_2"]) for curve in curves}) == 2
+    assert len(bands(curves)) == 2
 
 
 @pytest.mark.parametrize("n", [1, 3, 8, 30])

@@ -111,6 +111,35 @@ def test_a_scenario_without_pictures_says_so(toy_run, monkeypatch):
         film(toy_run)
 
 
+FACTORIES = """
+from marlctl.testing.toy import Grid
+
+def deaf(max_cycles=5):
+    return Grid(2, 5, max_cycles)
+
+def stubborn(max_cycles=5):
+    return Grid(2, 5, max_cycles, render_mode="rgb_array")
+
+def hearing(max_cycles=5, render_mode=None):
+    return Grid(2, 5, max_cycles, render_mode=render_mode)
+"""
+
+
+@pytest.mark.parametrize(("factory", "shown"), [("deaf", False), ("stubborn", True), ("hearing", True)])
+def test_a_factory_that_cannot_be_asked_for_pictures_says_what_it_needs(
+    make_run, silent, tmp_path, monkeypatch, factory, shown
+):
+    (tmp_path / "own_games.py").write_text(FACTORIES)
+    monkeypatch.chdir(tmp_path)
+    config, folder = make_run(factory, {"run": {"scenario": f"own_games:{factory}", "num_episodes": 2}})
+    train(config, folder, silent)
+    if shown:
+        assert film(folder, episodes=1).frames
+    else:
+        with pytest.raises(ConfigError, match="its factory needs a `render_mode` parameter"):
+            film(folder, episodes=1)
+
+
 def test_what_is_no_picture_is_refused(toy_run, monkeypatch):
     monkeypatch.setattr(Grid, "render", lambda self: None)
     with pytest.raises(ConfigError, match="no picture"):

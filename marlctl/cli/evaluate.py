@@ -79,7 +79,7 @@ def _tables(summary: dict[str, Any]) -> None:
         rows += [[f"team {team}", value] for team, value in summary["teams"].items()]
     rows += [[agent, value] for agent, value in summary["agents"].items()]
     shown = [[name, f"{v['mean']:.3f}", f"{v['ci95'][0]:.3f}", f"{v['ci95'][1]:.3f}"] for name, v in rows]
-    title = f"{summary['run']}, {summary['episodes']} episodes of {summary['length']:.1f} steps"
+    title = f"{summary['run']}, {show.count(summary['episodes'], 'episode')} of {summary['length']:.1f} steps"
     show.table(["return", "mean", "95 % from", "to"], shown, title=title)
     measures = [
         [name, agent, *(f"{values[how]:.3f}" for how in ("per_step", "per_episode", "final"))]

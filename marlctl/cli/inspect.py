@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from marlctl.storage.segments import StoredFile
 
 
+# Files of a run folder that need no inspecting.
+_TEXT = {
+    ".toml": "a run file, text in TOML; `marlctl runs show {folder}` shows the run",
+    ".jsonl": "text, a JSON object a line; `marlctl plot {folder}` draws a run's metrics",
+}
+
+
 def inspect(
     file: Annotated[Path, typer.Argument(help="An HDF5 file, or the manifest (.json) of a checkpoint.")],
     json: Json = False,
@@ -24,6 +31,8 @@ def inspect(
 
     if file.is_dir():
         raise FileError(f"{file} is a folder; `marlctl runs show {file}` shows a run")
+    if file.suffix in _TEXT and file.is_file():
+        raise FileError(f"{file} is {_TEXT[file.suffix].format(folder=file.parent)}")
     if file.suffix == ".json":
         return _manifest(file, json)
     return _arrays(file, json)
@@ -41,7 +50,7 @@ def _arrays(file: Path, json: bool) -> None:
     show.table(["array", "shape", "numbers", "size"], rows)
     total = show.size(sum(e.size for e in entries))
     word = f"whole, as {owner} says" if owner else "no manifest beside it speaks of this file"
-    return show.say(f"{len(entries)} arrays, {total}; {word}")
+    return show.say(f"{show.count(len(entries), 'array')}, {total}; {word}")
 
 
 def _shape(shape: tuple[int, ...]) -> str:

@@ -57,7 +57,8 @@ def render(
     film = rendering.film(folder, episodes=episodes, which=which, seed=seed, mode=mode, width=width)
     path = out or folder.path / "renders" / f"{'' if which.isdecimal() else which + '-'}step-{film.step}.gif"
     rendering.save(film, path, fps)
-    show.say(f"{len(film.frames)} steps in {episodes} episodes, mean return {film.scores.total:.3f}")
+    steps, games = show.count(len(film.frames), "step"), show.count(episodes, "episode")
+    show.say(f"{steps} in {games}, mean return {film.scores.total:.3f}")
     typer.echo(path)
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from marlctl.cli import show
 from marlctl.cli.flags import RUNS, Json, RunName, SaveDir
 
+if TYPE_CHECKING:
+    from marlctl.rundir import RunFolder
+
 app = typer.Typer(help="Runs, finished and not.", no_args_is_help=True)
 
 Facts = dict[str, Any]
+LATELY = 100  # episodes that the last return is a mean of
 
 
 @app.command("list")
@@ -24,8 +28,7 @@ def list_(save_dir: SaveDir = RUNS, json: Json = False) -> None:
         return show.as_json({"runs": runs})
     if not runs:
         return show.say(f"no runs below {save_dir}; `marlctl train` makes one, --save-dir looks elsewhere")
-    columns = ["run", "scenario", "algo", "seed", "done", "return", "best eval", "created", "state"]
-    show.table(columns, [_row(facts) for facts in runs])
+    show.table(*_fitting(runs, show.width()))
     for facts in runs:
         if facts["state"] == "damaged":
             show.say(f"{facts['path']} is damaged: {facts['problem']}")
@@ -76,26 +79,37 @@ def _facts(path: Path) -> Facts:
         run = values.get("run", {})
         facts |= {name: run.get(name) for name in told}
         facts["created"] = str(values.get("about", {}).get("created", ""))
-        facts |= _progress(folder.metrics, str(run.get("best_by", "total")))
+        facts |= _progress(folder, str(run.get("best_by", "total")))
         facts["state"] = "running" if _locked(path) else "finished" if _finished(facts) else "stopped"
     except (MarlctlError, OSError, KeyError, TypeError, AttributeError) as error:
         facts["problem"] = str(error)
     return facts
 
 
-def _progress(metrics: Path, best_by: str) -> Facts:
+def _progress(folder: RunFolder, best_by: str) -> Facts:
+    """How far a run is, by its last row or its newest checkpoint, and how well it did."""
     from marlctl.metrics import read
 
-    rows = list(read(metrics)) if metrics.is_file() else []
-    played = [row["return"]["total"] for row in rows if row["kind"] == "train" and "return" in row]
+    rows = list(read(folder.metrics)) if folder.metrics.is_file() else []
     judged = [row["return"] for row in rows if row["kind"] == "eval"]
     scores = [told["total"] if best_by == "total" else told["teams"][best_by] for told in judged]
-    return {
-        "episode": rows[-1]["episode"] if rows else 0,
-        "step": rows[-1]["step"] if rows else 0,
-        "return": played[-1] if played else None,
-        "best_eval": max(scores, default=None),
-    }
+    saved = [c for c in _checkpoints(folder.path) if c.get("kind") == "full" and not c["problem"]]
+    places = [(c["step"], c["episode"]) for c in saved if isinstance(c["episode"], int)]
+    step, episode = max([*places, *((row["step"], row["episode"]) for row in rows[-1:])], default=(0, 0))
+    return {"episode": episode, "step": step, "return": _lately(rows), "best_eval": max(scores, default=None)}
+
+
+def _lately(rows: list[Facts]) -> float | None:
+    """The mean return of about the last 100 episodes: a row may average only ten."""
+    played = [row for row in rows if row["kind"] == "train" and "return" in row]
+    ends = [0, *(row["episode"] for row in played)]
+    covered, earned = 0, 0.0
+    for row, begin in zip(reversed(played), reversed(ends[:-1]), strict=True):
+        episodes = max(1, row["episode"] - begin)
+        covered, earned = covered + episodes, earned + episodes * row["return"]["total"]
+        if covered >= LATELY:
+            break
+    return earned / covered if covered else None
 
 
 def _finished(facts: Facts) -> bool:
@@ -174,17 +188,50 @@ def _bytes(path: Path) -> int:
 # -- showing ------------------------------------------------------------------------------------
 
 
-def _row(facts: Facts) -> list[str]:
-    plain = [str(facts[name]) if facts[name] is not None else "" for name in ("run", "scenario", "algo", "seed")]
-    return [*plain, _done(facts), _number(facts["return"]), _number(facts["best_eval"]), _when(facts), facts["state"]]
+# What `runs list` shows, from what every terminal has room for to what only a wide one has.
+_COLUMNS = (
+    ("run", "scenario", "algo", "done", "return", "state"),
+    ("run", "scenario", "algo", "seed", "done", "return", "state"),
+    ("run", "scenario", "algo", "seed", "done", "return", "best eval", "state"),
+    ("run", "scenario", "algo", "seed", "done", "return", "best eval", "created", "state"),
+)
+_NAMES = {"run": 20, "scenario": 12, "algo": 8}  # what may be cut, and to how few characters
+
+
+def _fitting(runs: list[Facts], width: int) -> tuple[list[str], list[list[str]]]:
+    """The most columns that fit, with no number or word broken; long names are cut where they must be."""
+    whole = [_cells(facts) for facts in runs]
+    brief = [{**row, "done": _briefly(facts)} for row, facts in zip(whole, runs, strict=True)]
+    for columns, cells in [(_COLUMNS[-1], whole), *((columns, brief) for columns in reversed(_COLUMNS))]:
+        least = [[show.cut(row[c], _NAMES.get(c, width)) for c in columns] for row in cells]
+        spare = width - show.table_width(list(columns), least)
+        if spare >= 0:
+            break
+    kept = {**_NAMES, "run": max(8, _NAMES["run"] + min(0, spare))}
+    for column in kept:  # whatever room is left goes to the names, the run's first
+        wanted = max(len(row[column]) for row in cells) - kept[column]
+        kept[column] += (more := max(0, min(spare, wanted)))
+        spare -= more
+    return list(columns), [[show.cut(row[c], kept.get(c, width)) for c in columns] for row in cells]
+
+
+def _cells(facts: Facts) -> dict[str, str]:
+    plain = {name: str(facts[name]) if facts[name] is not None else "" for name in ("run", "scenario", "algo", "seed")}
+    numbers = {"return": _number(facts["return"]), "best eval": _number(facts["best_eval"])}
+    return {**plain, **numbers, "done": _done(facts), "created": _when(facts), "state": facts["state"]}
 
 
 def _done(facts: Facts) -> str:
     if facts["episode"] is None:
         return ""
     if facts["steps"]:
-        return f"{facts['step']:,} of {facts['steps']:,} steps"
-    return f"{facts['episode']:,} of {facts['num_episodes'] or 0:,} episodes"
+        return f"{facts['step']:,} of {show.count(facts['steps'], 'step')}"
+    return f"{facts['episode']:,} of {show.count(facts['num_episodes'] or 0, 'episode')}"
+
+
+def _briefly(facts: Facts) -> str:
+    done, total = (facts["step"], facts["steps"]) if facts["steps"] else (facts["episode"], facts["num_episodes"])
+    return f"{min(1.0, done / total):.0%}" if done is not None and total else ""
 
 
 def _number(value: float | None) -> str:
@@ -207,7 +254,7 @@ def _show(facts: Facts) -> None:
             "algorithm": facts["algo"],
             "seed": facts["seed"],
             "state": facts["state"],
-            "done": f"{_done(facts)}, {facts['step'] or 0:,} steps in all",
+            "done": f"{_done(facts)}, {show.count(facts['step'] or 0, 'step')} in all",
             "last return": _number(facts["return"]),
             "best evaluation": _number(facts["best_eval"]),
             "created": _when(facts),

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from marlctl.cli import show
 from marlctl.storage.hdf5 import unpack
 
 
@@ -12,6 +13,12 @@ def test_the_newest_run_is_scored_with_intervals(marlctl, run):
     assert result["episodes"] == 30 and result["run"].endswith("toy_grid/toy/toy")
     assert result["total"]["mean"] == pytest.approx(sum(a["mean"] for a in result["agents"].values()))
     assert set(result["teams"]) == {"agent"}
+
+
+def test_the_title_is_a_line_of_its_own(marlctl, run, monkeypatch):
+    monkeypatch.setattr(show, "width", lambda: 50)
+    title = marlctl("eval", "--episodes", 1).out.splitlines()[0]
+    assert title.startswith("runs/toy_grid/toy/toy, 1 episode of ") and title.endswith(" steps")
 
 
 def test_the_same_seed_gives_the_same_scores_and_another_does_not(marlctl, run):

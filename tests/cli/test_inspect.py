@@ -51,6 +51,14 @@ def test_a_file_that_is_not_what_its_manifest_says_is_bad(marlctl, state):
     assert (said.code, "damaged" in said.err) == (3, True)
 
 
+@pytest.mark.parametrize(("name", "words"), [("run.toml", "a run file, text in TOML"), ("metrics.jsonl", "plot")])
+def test_text_says_which_command_shows_it(marlctl, run, name, words):
+    said = marlctl("inspect", run.path / name)
+    assert said.code == 3
+    assert words in said.err
+    assert str(run.path) in said.err
+
+
 @pytest.mark.parametrize("name", ["gone.h5", "text.h5", "text.json", "cut.h5", "folder"])
 def test_bad_files_are_refused(marlctl, state, tmp_path, name):
     (tmp_path / "text.h5").write_text("not HDF5")

@@ -24,6 +24,7 @@ def test_frames_and_width(marlctl, run, tmp_path):
     said = marlctl("render", "--out", "frames", "--width", 70, "--episodes", 1, "--stochastic")
     assert said.out == "frames\n"
     steps = int(said.err.split()[0])
+    assert f"{steps} steps in 1 episode, mean" in said.err
     written = sorted((tmp_path / "frames").iterdir())
     assert len(written) == steps
     with Image.open(written[0]) as picture:

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from marlctl.cli import show
 from marlctl.rundir import lock
 
 
@@ -15,7 +16,8 @@ def test_a_finished_run_is_listed_with_what_it_reached(marlctl, run):
     assert (found["scenario"], found["algo"], found["seed"], found["state"]) == ("toy_grid", "toy", 0, "finished")
     assert (found["episode"], found["num_episodes"]) == (60, 60)
     rows = [json.loads(line) for line in run.metrics.read_text().splitlines()]
-    assert found["return"] == [r for r in rows if r["kind"] == "train"][-1]["return"]["total"]
+    played = [r["return"]["total"] for r in rows if r["kind"] == "train"]  # five episodes each
+    assert found["return"] == pytest.approx(sum(played) / len(played))
     assert found["best_eval"] == max(r["return"]["total"] for r in rows if r["kind"] == "eval")
 
 
@@ -37,8 +39,44 @@ def test_a_run_in_use_is_running_and_looking_does_not_disturb_it(marlctl, run):
 def test_a_run_that_is_not_done_is_stopped(marlctl, run):
     lines = run.metrics.read_text().splitlines(keepends=True)
     run.metrics.write_text("".join(lines[:4]) + lines[4][:20])
+    for manifest in run.path.glob("checkpoints/*.json"):
+        manifest.unlink()
     found = listed(marlctl("runs", "list", "--json"))["toy"]
     assert (found["state"], found["episode"]) == ("stopped", 20)
+
+
+def test_a_checkpoint_later_than_the_last_row_tells_how_far_the_run_is(marlctl, run):
+    lines = run.metrics.read_text().splitlines(keepends=True)
+    run.metrics.write_text("".join(lines[:4]))
+    newest = max(int(path.stem.removeprefix("step-")) for path in run.path.glob("checkpoints/step-*.json"))
+    found = listed(marlctl("runs", "list", "--json"))["toy"]
+    assert (found["episode"], found["step"]) == (60, newest)
+    assert "60 of 60 episodes" in marlctl("runs", "show").out
+
+
+def test_the_last_return_is_the_mean_of_about_100_episodes(marlctl, run):
+    ends = [(10, 1.0), (100, 5.0), (190, 2.0), (200, 4.0)]
+    rows = [{"kind": "train", "step": e, "episode": e, "return": {"total": r}} for e, r in ends]
+    run.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert listed(marlctl("runs", "list", "--json"))["toy"]["return"] == pytest.approx((90 * 2 + 10 * 4) / 100)
+
+
+def test_one_episode_is_one_episode(marlctl, run):
+    text = (run.path / "run.toml").read_text()
+    (run.path / "run.toml").write_text(text.replace("num_episodes = 60", "num_episodes = 1"))
+    assert "of 1 episode," in marlctl("runs", "show").out
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 200])
+def test_the_table_breaks_no_word_and_no_number(marlctl, run, monkeypatch, width):
+    run.path.rename(run.path.with_name("a-name-that-" + "goes-on-" * 8))
+    monkeypatch.setattr(show, "width", lambda: width)
+    lines = [line.rstrip() for line in marlctl("runs", "list").out.splitlines() if line.strip()]
+    if width >= 60:
+        assert len(lines) == 3 and max(map(len, lines)) <= width  # a head, a rule and the run
+        assert ("…" in lines[2]) == (width < 200) and "finished" in lines[2] and "-" in lines[2]
+    assert ("created" in lines[0]) == (width >= 120)
+    assert ("60 of 60 episodes" in lines[2]) == (width >= 120)
 
 
 @pytest.mark.parametrize(
