@@ -162,6 +162,8 @@ def continued(saved: Values, given: Values) -> Config:
 def read_file(path: Path) -> Values:
     """A run file: the sections [run], [env], [algo] and [policy]; [about] is for people and ignored."""
     try:
+        if not path.is_file():
+            raise ConfigError(f"cannot read {path}: it is {'no file' if path.exists() else 'not there'}")
         if path.stat().st_size > 1_000_000:
             raise ConfigError(f"{path} is too large to be a run file")
         values = tomllib.loads(path.read_text(encoding="utf-8"))

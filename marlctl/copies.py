@@ -16,6 +16,7 @@ from marlctl.errors import ConfigError, DivergedError, PluginError
 from marlctl.records import AgentSpec, Array, EnvSpec, Joint, Layout, State, Step
 from marlctl.spaces import moves, sight
 
+PLAIN = re.compile(r"(?!\.{1,2}$)[^/\0]{1,200}")  # a name that a checkpoint can hold
 Diagnose = Callable[[str, Mapping[str, Any]], Mapping[str, float]]
 
 
@@ -46,13 +47,21 @@ def make_batch(
 
 def spec_of(environment: Environment, env: Env, num_adversaries: int | None = None) -> EnvSpec:
     """The agents of an open environment. Resets it: some hand out action masks only with their infos."""
-    name = type(environment).__name__
+    scenario = Scenario(type(environment))
     if not isinstance(env, ParallelEnv):
-        raise PluginError(f"{name}.make() gave a {type(env).__name__}, which is not a PettingZoo ParallelEnv")
-    spec = guarded(name, "spaces", lambda: _agents(environment, env))
-    _, infos = guarded(name, "reset", lambda: env.reset(seed=0))
-    masked = spec.masked or any("action_mask" in info for info in infos.values())
+        raise PluginError(f"{scenario} made a {type(env).__name__}, which is not a PettingZoo ParallelEnv")
+    spec = guarded(scenario, "spaces", lambda: _agents(environment, env))
+    masked = spec.masked or guarded(scenario, "reset", lambda: _shows_masks(env))
+    bad = [name for name in spec.names if not PLAIN.fullmatch(name)]
+    if bad or not spec.agents or len(set(env.possible_agents)) < len(env.possible_agents):
+        what = f"cannot be called {bad[0]!r}" if bad else "must be there, each with a name of its own"
+        raise PluginError(f"{scenario}: agents {what}")
     return _with_adversaries(replace(spec, masked=masked), num_adversaries)
+
+
+def _shows_masks(env: Env) -> bool:
+    _, infos = env.reset(seed=0)
+    return any("action_mask" in info for info in infos.values())
 
 
 def _agents(environment: Environment, env: Env) -> EnvSpec:

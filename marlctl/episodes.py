@@ -32,7 +32,7 @@ def guarded(scenario: object, doing: str, call: Callable[[], T]) -> T:
         return call()
     except MarlctlError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(f"{scenario} failed in its {doing}: {type(error).__name__}: {error}") from error
 
 

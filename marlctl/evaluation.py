@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from marlctl.contracts import BatchedEnv, Policy
 from marlctl.errors import ConfigError, StorageError
 from marlctl.opening import make_env
 from marlctl.policies import Cast, load_saved, players
-from marlctl.records import Array, EnvSpec, Mode
+from marlctl.records import Array, EnvSpec, Mode, Step
 from marlctl.rollout import Player
 from marlctl.rundir import RunFolder
 from marlctl.seeding import episode_seed, stream
@@ -77,8 +77,19 @@ def interval(values: Array, seed: int = 0, draws: int = 2000) -> dict[str, Any]:
     return {"mean": float(values.mean()), "ci95": [float(low), float(high)]}
 
 
+class Interrupted(Exception):
+    """Somebody wished to stop while games were played."""
+
+
 def play(
-    env: BatchedEnv, policy: Policy, *, seed: int, mode: Mode, episodes: int | None = None, steps: int = 0
+    env: BatchedEnv,
+    policy: Policy,
+    *,
+    seed: int,
+    mode: Mode,
+    episodes: int | None = None,
+    steps: int = 0,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Scores:
     """Play so many episodes, or episodes until `steps` steps are played; episode i is the same game for any n."""
     player = Player(env, policy, seed=seed, mode=mode, seed_of=lambda s, copy, k: episode_seed(s, -2, k * env.n + copy))
@@ -92,9 +103,10 @@ def play(
     open_ = [_Episode(len(env.spec.names)) for _ in range(env.n)]
     played = np.zeros(env.n, np.int64)  # episodes each copy has finished
     while not enough():
+        if stop():
+            raise Interrupted
         step, ended = player.step()
-        for copy in range(env.n) if step.step.diagnostics else ():
-            open_[copy].add({name: joint.array[copy] for name, joint in step.step.diagnostics.items()})
+        _measure(open_, step.step)
         for copy, returns, length in zip(ended.copies, ended.returns, ended.lengths, strict=True):
             episode = open_[copy]
             episode.returns, episode.length = returns, int(length)
@@ -118,6 +130,12 @@ def _unfinished(open_: list[_Episode], player: Player) -> dict[int, _Episode]:
         episode.returns, episode.length = returns.copy(), int(length)
     numbers = player.episode * len(open_) + np.arange(len(open_))
     return {int(number): episode for number, episode in zip(numbers, open_, strict=True) if episode.length}
+
+
+def _measure(open_: list[_Episode], step: Step) -> None:
+    if step.diagnostics:
+        for copy, episode in enumerate(open_):
+            episode.add({name: joint.array[copy] for name, joint in step.diagnostics.items()})
 
 
 class _Episode:

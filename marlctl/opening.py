@@ -17,7 +17,7 @@ from marlctl.memory import row_bytes
 from marlctl.plugins import owner
 from marlctl.policies import Hosted, adopt, load_saved, players
 from marlctl.records import EnvSpec, Replay, Rollout
-from marlctl.rundir import RunFolder, create
+from marlctl.rundir import RunFolder, create, is_run
 
 
 def start(
@@ -58,6 +58,8 @@ def build(config: Config, spec: EnvSpec) -> Learner:
 
 def take_weights(learner: Learner, spec: EnvSpec, source: str) -> None:
     """Begin with the weights of another run (`--init-from`)."""
+    if not is_run(Path(source)):
+        raise ConfigError(f"--init-from {source}: no run folder")
     saved = load_saved(RunFolder(Path(source)))
     if saved.spec != spec:
         raise ConfigError(f"--init-from {source}: its agents are not those of this run")
@@ -74,7 +76,7 @@ def blaming(config: Config) -> Iterator[None]:
         yield
     except MarlctlError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         modules = {frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)}
         for name, plugin in ((config.run.algo, type(config.algo)), (config.run.scenario, type(config.env))):
             package = plugin.__module__.partition(".")[0]
@@ -107,6 +109,8 @@ def open_env(config: Config, n: int, folder: RunFolder | None = None) -> tuple[B
 def memory_kind(config: Config) -> Replay | Rollout:
     """The memory the algorithm asks for; a ring need not be larger than the budget."""
     kind: Replay | Rollout = config.algo.memory
+    if not isinstance(kind, Replay | Rollout):
+        raise PluginError(f"the memory of {config.run.algo!r} must be a Replay or a Rollout, not {kind!r}")
     budget = config.budget_steps
     if isinstance(kind, Replay) and budget is not None:
         return dataclasses.replace(kind, capacity=min(kind.capacity, budget))

@@ -173,6 +173,13 @@ def spec_from_note(note: Any) -> EnvSpec:
             )
             for a in note["agents"]
         )
+        sizes = [size for agent in agents for size in (agent.obs_size, *agent.action.parts)]
+        if (
+            not agents
+            or len({agent.name for agent in agents}) < len(agents)
+            or not 0 < min(sizes) <= max(sizes) < 10**7
+        ):
+            raise ValueError("no agents, two of one name, or sizes that cannot be")
         return EnvSpec(agents, bool(note["masked"]))
     except (KeyError, TypeError, ValueError) as error:
         raise FileError(f"the manifest does not say who its agents are: {error!r}") from error

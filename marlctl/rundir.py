@@ -145,6 +145,8 @@ def _new_folder(parent: Path, stamp: str, *, chosen: bool, force: bool) -> Path:
         except FileExistsError:
             if not chosen:
                 continue
+            if path.is_dir() and not any(path.iterdir()):
+                return path  # left by a start that was killed at once
             if not force:
                 raise ConfigError(
                     f"{path} already holds a run; --restore continues it, --force starts anew, "

@@ -6,12 +6,13 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
 from marlctl.config import Config, match_agents
 from marlctl.errors import MarlctlError
+from marlctl.evaluation import Interrupted
 from marlctl.memory import Ring
 from marlctl.opening import blaming, take_weights
 from marlctl.records import Replay
@@ -31,20 +32,29 @@ class Stopped(MarlctlError):
 def train(config: Config, folder: RunFolder, watch: Watch, *, restore: bool = False) -> None:
     """Train until the budget is spent; with `restore`, go on where the folder's newest checkpoint is."""
     with lock(folder), blaming(config), _signals() as stop:
-        wheel = Wheel(config, folder, watch)
+        wheel = Wheel(config, folder, watch, lambda: stop.number)
         try:
             _use_threads(config.run.threads)
             notes = _begin(wheel, restore=restore)
             watch.started(config, wheel.spec, notes)
-            while not wheel.done:
-                wheel.turn()
-                watch.tick(wheel.progress)
-                if stop.number:
-                    wheel.save()
-                    raise Stopped(stop.number)
+            _turn(wheel, watch)
+            if stop.number:
+                wheel.save()
+                raise Stopped(stop.number)
             wheel.finish()
+        except Interrupted:  # while it was finishing, and everything is saved by then
+            raise Stopped(stop.number) from None
         finally:
             wheel.close()
+
+
+def _turn(wheel: Wheel, watch: Watch) -> None:
+    """Turn the wheel until the budget is spent or somebody wishes to stop."""
+    with suppress(Interrupted):
+        wheel.settle()
+        while not (wheel.done or wheel.stop()):
+            wheel.turn()
+            watch.tick(wheel.progress)
 
 
 def _begin(wheel: Wheel, *, restore: bool) -> list[str]:

@@ -61,6 +61,7 @@ class Counters:
     episodes: int = 0
     updates: int = 0
     judged: int = -1  # steps at the last evaluation
+    judging: int = 0  # 1 while an evaluation is under way, to be made again when it is interrupted
     best: float = -math.inf
 
     @property
@@ -72,8 +73,8 @@ class Counters:
 class Wheel:
     """A run in motion: its parts, and what one turn does with them."""
 
-    def __init__(self, config: Config, folder: RunFolder, watch: Watch) -> None:
-        self.config, self.folder, self.watch = config, folder, watch
+    def __init__(self, config: Config, folder: RunFolder, watch: Watch, stop: Callable[[], int] = lambda: 0) -> None:
+        self.config, self.folder, self.watch, self.stop = config, folder, watch, stop
         run = config.run
         self.env, self.spec = open_env(config, run.num_envs, folder)
         self.learner: Learner = build(config, self.env.spec)
@@ -160,8 +161,9 @@ class Wheel:
     def _evaluate(self) -> None:
         start = perf_counter()
         run, counters = self.config.run, self.counters
+        counters.judging = 1
         scores = self._play()
-        counters.judged = counters.steps
+        counters.judging, counters.judged = 0, counters.steps
         row = {"kind": "eval", "step": counters.steps, "episode": counters.episodes, "update": counters.updates}
         row |= {"return": returns_row(scores.spec, scores.returns.mean(0)), "length": float(scores.lengths.mean())}
         self._write(row)
@@ -180,7 +182,8 @@ class Wheel:
             self._judge = env, cast_of(self.config, self.folder, env.spec, self.learner)
         env, cast = self._judge
         seed = key(run.seed, "evaluation") & (2**63 - 1)
-        return play(env, cast, seed=seed, mode=self.learner.plays, episodes=run.eval_episodes)
+        plays = self.learner.plays
+        return play(env, cast, seed=seed, mode=plays, episodes=run.eval_episodes, stop=lambda: bool(self.stop()))
 
     # -- keeping --------------------------------------------------------------------------------
 
@@ -230,6 +233,8 @@ class Wheel:
             self.memory.load(state["memory"])
             self.tally.load(state["tally"])
             self.counters = Counters(**state["counters"])
+            if min(self.counters.steps, self.counters.episodes, self.counters.updates) < 0:
+                raise ValueError("counters below zero")
             rows_end = int(manifest.note["metrics_bytes"])
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise FileError(f"the checkpoint of step {manifest.step} is incomplete: {error!r}") from error
@@ -262,6 +267,11 @@ class Wheel:
         return [
             f"{name} was {before[name]} and is {now}: the run may go on differently" for name, now in changed.items()
         ]
+
+    def settle(self) -> None:
+        """Make up for the evaluation that the last process was stopped in."""
+        if self.counters.judging:
+            self._evaluate()
 
     @property
     def done(self) -> bool:

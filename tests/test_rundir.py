@@ -207,12 +207,16 @@ def test_a_run_is_found_by_its_name_its_path_and_the_end_of_its_path(runs, monke
         assert find(runs, name).path.resolve() == folder.path.resolve()
 
 
-def test_of_several_runs_of_one_name_the_newest_is_found(runs):
+def test_a_name_that_several_runs_have_is_refused_with_their_paths(runs):
     other = resolve({"run": {"algo": "toy", "scenario": "probe/matching", "num_episodes": 5}})
     create(runs, CONFIG, "mine")
     newer = create(runs, other, "mine")
-    assert find(runs, "mine").path == newer.path
+    with pytest.raises(
+        ConfigError, match=r"several runs are called mine(.|\n)*toy_grid/toy/mine(.|\n)*matching/toy/mine"
+    ):
+        find(runs, "mine")
     assert find(runs, "toy_grid/toy/mine").path != newer.path
+    assert find(runs, "mine", among="probe-*/toy").path == newer.path
 
 
 def test_a_moved_folder_works_where_it_is_now(runs, tmp_path):

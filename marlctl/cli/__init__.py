@@ -5,6 +5,7 @@ Commands import what is heavy inside their functions, so that help and completio
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Annotated
@@ -13,8 +14,8 @@ import typer
 
 from marlctl._version import __version__
 from marlctl.cli import doctor, evaluate, inspect, plot, plugins, render, runs, train
-from marlctl.cli.show import complain
-from marlctl.errors import MarlctlError
+from marlctl.cli.show import complain, say
+from marlctl.errors import MarlctlError, StorageError
 
 app = typer.Typer(
     name="marlctl",
@@ -53,24 +54,36 @@ def options(
 def main() -> None:
     """Run a command; what goes wrong becomes one message and an exit code."""
     debug = "--debug" in sys.argv[1:]
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us; then nobody listens
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, PTH123
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "hide")  # stdout is for results
     try:
-        app(args=[argument for argument in sys.argv[1:] if argument != "--debug"])
-    except MarlctlError as error:
-        if debug:
-            raise
-        complain(str(error))
-        sys.exit(error.exit_code)
+        try:
+            app(args=[argument for argument in sys.argv[1:] if argument != "--debug"])
+        finally:
+            sys.stdout.flush()  # a full or closed stdout is noticed here, not when Python ends
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` has seen enough
         sys.exit(0)
     except KeyboardInterrupt:
+        say("stopped at once; the last checkpoint is what there is")
         sys.exit(130)
     except Exception as error:
         if debug:
             raise
-        complain(
-            f"a bug in marlctl: {type(error).__name__}: {error}\n"
-            "please report it, with what the same command says with --debug"
-        )
-        sys.exit(1)
+        code, message = _verdict(error)
+        complain(message)
+        sys.exit(code)
+
+
+def _verdict(error: Exception) -> tuple[int, str]:
+    """The exit code of an error, and what to say of it."""
+    if isinstance(error, MarlctlError):
+        return error.exit_code, str(error)
+    if isinstance(error, MemoryError):
+        return 2, f"this needs more memory than there is ({error or 'no more is given'}); choose smaller sizes"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return StorageError.exit_code, "the disk is full; free some space"
+    bug = f"a bug in marlctl: {type(error).__name__}: {error}"
+    return 1, f"{bug}\nplease report it, with what the same command says with --debug"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ from marlctl.cli.flags import RUNS, SaveDir
 if TYPE_CHECKING:
     from marlctl.config import Config, Values
     from marlctl.rundir import RunFolder
+
+
+MOST_SEEDS = 1000
 
 
 def train(
@@ -154,7 +158,9 @@ def _resolved(given: Values, sets: list[str], config: Path | None, seeds: str | 
     except ValueError:
         raise ConfigError(f"--seeds {seeds!r} must be a number of seeds, such as 5, or a list, such as 0,3,7") from None
     if "," not in seeds:
-        numbers = list(range(numbers[0]))
+        numbers = list(range(min(numbers[0], MOST_SEEDS + 1)))
+    if len(numbers) > MOST_SEEDS:
+        raise ConfigError(f"--seeds {seeds} are more than {MOST_SEEDS} runs")
     if not numbers or len(set(numbers)) < len(numbers):
         raise ConfigError(f"--seeds {seeds!r} must name at least one seed, and each once")
     return [resolve(merge(values, {"run": {"seed": number}})) for number in numbers]
@@ -215,12 +221,14 @@ def _run(
 
     if existing is None:
         command = shlex.join(["marlctl", *sys.argv[1:]])
-        config, folder = start(config, save_dir, name, force=force, command=command)
+        with redirect_stdout(sys.stderr):
+            config, folder = start(config, save_dir, name, force=force, command=command)
     else:
         folder = existing
     with make_watch(folder.path, quiet=quiet) as watch:
         try:
-            train(config, folder, watch, restore=existing is not None)
+            with redirect_stdout(sys.stderr):  # what a scenario prints is talk
+                train(config, folder, watch, restore=existing is not None)
         except Stopped as stopped:
             watch.stopped(str(stopped), f"marlctl train --restore --load-dir {shlex.quote(str(folder.path))}")
             raise typer.Exit(stopped.exit_code) from stopped

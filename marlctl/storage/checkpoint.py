@@ -27,6 +27,9 @@ class Checkpoints:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        for name in (FOLDER, segments.FOLDER):
+            if (folder / name).is_symlink():  # or another run's files would be swept away as ours
+                raise FileError(f"{folder / name} is a link; a run keeps its files in its own folder")
         self._segments: tuple[Segment, ...] = ()  # of the memory as last saved or filled
         self._serial = 0  # of the last save
 
