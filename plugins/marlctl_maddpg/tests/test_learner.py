@@ -1,5 +1,7 @@
 """One update against the formulas written out agent by agent, and what `gradients` and `act` promise."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -106,6 +108,58 @@ def test_box_gradients_are_those_of_the_paper_written_out_for_each_agent(algo, d
         actor_loss.backward()
         expected = np.concatenate([flat_gradient(actor, 0.5), critic_grad])
         assert found[agent].losses["critic_loss"] == pytest.approx(critic_loss.item(), rel=1e-5)
+        assert found[agent].losses["actor_loss"] == pytest.approx(actor_loss.item(), rel=1e-5, abs=1e-6)
+        np.testing.assert_allclose(found[agent].vector, expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("algo", [MADDPG, DDPG])
+def test_discrete_gradients_are_straight_through_gumbel_written_out_for_each_agent(algo, rng):
+    """The noise is taken from the learner; everything else is done again, agent by agent."""
+    s = EnvSpec(
+        tuple(AgentSpec(f"a{i}", "agent", 3 + i, ActionSpec("discrete", (4 - i,))) for i in range(2)), masked=True
+    )
+    learner = algo(num_units=8, gamma=0.9).build(s, seed=3, device="cpu")
+    learner.target_actor.mul_(0.7), learner.target_critic.mul_(0.7)
+    b = batch(s, rng)
+    open_ = [s.action.joint(rng.random((32, s.action.width)) < 0.7) for _ in range(2)]
+    for mask in open_:
+        for name in s.names:
+            mask[name][:, 0] = True
+    b = dataclasses.replace(b, mask=open_[0], next_mask=open_[1])
+    noise = {purpose: learner._noise(s.names, 32, purpose, 7) for purpose in ("actor", "target")}
+    found = learner.gradients(learner.units, b, round=7)
+
+    def act(network, obs, name, purpose, mask):
+        """One-hot with the gradient of the softmax."""
+        i, size = s.names.index(name), s[name].action.size
+        seen = torch.tensor(obs[name])
+        out = network(nn.functional.pad(seen, (0, learner.actor_shape.sizes[0] - seen.shape[1])))[:, :size]
+        logits = out.masked_fill(~torch.tensor(mask[name]), -1e9) + noise[purpose][i][:, :size]
+        soft = torch.softmax(logits, 1)
+        return out, nn.functional.one_hot(logits.argmax(1), size) + soft - soft.detach()
+
+    for i, agent in enumerate(s.names):
+        actor, critic = linears(learner.actor_shape, learner.actor[i]), linears(learner.critic_shape, learner.critic[i])
+        target = linears(learner.critic_shape, learner.target_critic[i])
+
+        def judge(network, obs, actions, agent=agent):
+            who = [agent] if algo is DDPG else s.names
+            x = torch.cat([*(torch.tensor(obs[w]) for w in who), *(actions[w] for w in who)], 1)
+            return network(nn.functional.pad(x, (0, learner.critic_shape.sizes[0] - x.shape[1])))[:, 0]
+
+        with torch.no_grad():
+            actors = {w: linears(learner.actor_shape, learner.target_actor[j]) for j, w in enumerate(s.names)}
+            nexts = {w: act(actors[w], b.next_obs, w, "target", b.next_mask)[1] for w in s.names}
+            keep = 1 - torch.tensor(b.terminated[agent]).float()
+            y = torch.tensor(b.reward[agent]) + 0.9 * keep * judge(target, b.next_obs, nexts)
+        taken = {w: torch.tensor(b.action[w]) for w in s.names}
+        critic_loss = ((judge(critic, b.obs, taken) - y) ** 2).mean()
+        critic_loss.backward()
+        critic_gradient = flat_gradient(critic, 0.5)
+        out, mine = act(actor, b.obs, agent, "actor", b.mask)
+        actor_loss = -judge(critic, b.obs, {**taken, agent: mine}).mean() + 1e-3 * (out**2).mean()
+        actor_loss.backward()
+        expected = np.concatenate([flat_gradient(actor, 0.5), critic_gradient])
         assert found[agent].losses["actor_loss"] == pytest.approx(actor_loss.item(), rel=1e-5, abs=1e-6)
         np.testing.assert_allclose(found[agent].vector, expected, atol=2e-6)
 
