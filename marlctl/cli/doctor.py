@@ -31,7 +31,15 @@ chosen = [p for p in plugins.installed(plugins.Kind(kind)) if (p.name, p.package
 try:
     plugins.load(chosen[0])
 except MarlctlError as error:
-    sys.exit(str(error))
+    cause = error.__cause__
+    missing = (cause.name or "").partition(".")[0] if isinstance(cause, ModuleNotFoundError) else ""
+    if not missing or missing == chosen[0].entry.value.partition(":")[0].partition(".")[0]:
+        sys.exit(str(error))
+    others = {"PIL": "pillow", "cv2": "opencv-python", "sklearn": "scikit-learn", "yaml": "pyyaml"}
+    sys.exit(
+        f"plugin {name!r} of {chosen[0].origin} needs the module {missing!r}, which is missing; "
+        f"install what it needs, probably with `pip install {others.get(missing, missing.replace('_', '-'))}`"
+    )
 """
 
 
@@ -126,17 +134,24 @@ def _fails(arguments: list[str]) -> str | None:
 
 
 def _machine() -> dict[str, Any]:
-    page = os.sysconf("SC_PAGE_SIZE")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "system": platform.platform(),
         "cores": cores,
-        "memory_bytes": page * os.sysconf("SC_PHYS_PAGES"),
-        "memory_free_bytes": page * os.sysconf("SC_AVPHYS_PAGES"),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "memory_free_bytes": _free(),
         **_torch(),
         "folder": str(Path.cwd()),
         "folder_writable": os.access(".", os.W_OK | os.X_OK),
     }
+
+
+def _free() -> int | None:
+    try:
+        from marlctl.opening import free_memory
+    except (ImportError, OSError):  # a core that cannot work is told of elsewhere
+        return None
+    return free_memory()
 
 
 def _torch() -> dict[str, Any]:
@@ -153,19 +168,20 @@ def _torch() -> dict[str, Any]:
 
 def _show(report: dict[str, Any]) -> None:
     machine = report["machine"]
+    free = "" if machine["memory_free_bytes"] is None else f", {show.size(machine['memory_free_bytes'])} free"
     show.facts(
         {
             "python": report["python"],
             **{name: version or "missing" for name, version in report["packages"].items()},
             "system": machine["system"],
             "cores": machine["cores"],
-            "memory": f"{show.size(machine['memory_bytes'])}, {show.size(machine['memory_free_bytes'])} free",
+            "memory": f"{show.size(machine['memory_bytes'])}{free}",
             "torch threads": machine["torch_threads"],
             "gpu": machine["gpu"] or "none",
             "folder": f"{machine['folder']} ({'can' if machine['folder_writable'] else 'CANNOT'} be written)",
         }
     )
-    extras = [[name, _lack(extra["missing"]), extra["install"] or ""] for name, extra in report["extras"].items()]
+    extras = [[name, _lack(name, extra["missing"]), extra["install"] or ""] for name, extra in report["extras"].items()]
     show.table(["extra", "state", "to get it"], extras)
     show.table(["plugin", "package", "state", "names"], _plugin_rows(report))
     for plugin in report["plugins"]:
@@ -173,8 +189,7 @@ def _show(report: dict[str, Any]) -> None:
             show.say(plugin["problem"])
     for problem in report["core"]:
         show.complain(problem)
-    remedy = "marlctl cannot work; install it again: pip install --force-reinstall marlctl"
-    typer.echo(remedy if report["core"] else "marlctl works")
+    typer.echo(_verdict(report))
 
 
 def _plugin_rows(report: dict[str, Any]) -> list[list[str]]:
@@ -187,5 +202,14 @@ def _plugin_rows(report: dict[str, Any]) -> list[list[str]]:
     return [[*key, ", ".join(names)] for key, names in rows.items()]
 
 
-def _lack(missing: list[str]) -> str:
+def _verdict(report: dict[str, Any]) -> str:
+    if report["core"]:
+        return "marlctl cannot work; install it again: pip install --force-reinstall marlctl"
+    ill = sum(plugin["problem"] is not None for plugin in report["plugins"])
+    return "marlctl works" + {0: "", 1: "; 1 plugin does not"}.get(ill, f"; {ill} plugins do not")
+
+
+def _lack(name: str, missing: list[str]) -> str:
+    if missing and name == "test":
+        return "not there, and only needed to develop marlctl"
     return f"missing: {', '.join(missing)}" if missing else "there"

@@ -42,6 +42,8 @@ class Plain(Quiet):
     """One line now and then, for logs and pipes."""
 
     every = 10.0  # seconds between lines
+    _progress: Callable[[], Progress] | None = None
+    _before: Progress | None = None  # the last that was seen before learning began
 
     def started(self, config: Config, spec: EnvSpec, notes: list[str]) -> None:
         self._config, self._spec = config, spec
@@ -54,6 +56,7 @@ class Plain(Quiet):
         self._next = monotonic() + 2
 
     def tick(self, progress: Callable[[], Progress]) -> None:
+        self._progress = progress
         if monotonic() >= self._next:
             self._next = monotonic() + self.every
             self._line(progress())
@@ -61,16 +64,32 @@ class Plain(Quiet):
     def _line(self, p: Progress) -> None:
         total = p.row.get("return", {}).get("total")
         mean = "no finished row yet" if total is None else f"return {total:.2f}"
-        left = remaining(self._config, p)
-        show.say(f"{p.episodes:,} episodes, {p.steps:,} steps, {p.updates:,} updates: {mean}, {speed(p)}, {left} left")
+        show.say(f"{', '.join(counts(p))}: {mean}, {speed(p)}, {self._left(p)}")
+
+    def _left(self, p: Progress) -> str:
+        """How long it will still take; nobody can tell before there was learning, which slows it down."""
+        if not p.updates:
+            self._before = p
+            return "before learning"
+        return f"{remaining(self._config, p, self._before)} left"
 
     def row(self, row: Mapping[str, Any]) -> None:
         if row["kind"] == "eval":
-            show.say(f"evaluation after {row['episode']:,} episodes: return {row['return']['total']:.2f}")
+            told = show.count(row["episode"], "episode")
+            show.say(f"evaluation after {told}: return {row['return']['total']:.2f}")
+
+    def stopped(self, why: str, command: str) -> None:
+        self._end()
+        super().stopped(why, command)
 
     def __exit__(self, error: object, *rest: object) -> None:
         if error is None:
+            self._end()
             show.say(done(self.folder))
+
+    def _end(self) -> None:
+        if self._progress:
+            show.say(f"time: {', '.join(shares(self._progress()))}")
 
 
 class Live(Plain):
@@ -87,23 +106,22 @@ class Live(Plain):
         self._train: Mapping[str, Any] = {}
         self._eval: Mapping[str, Any] = {}
         self._saved: int | None = None
-        self._shown = False
         return self
 
     def __exit__(self, error: object, *rest: object) -> None:
-        if self._shown:
-            self._live.stop()
         super().__exit__(error, *rest)
+        self._live.stop()  # once more does nothing
 
     def started(self, config: Config, spec: EnvSpec, notes: list[str]) -> None:
         super().started(config, spec, notes)
         self._next = 0.0
         self._live.start()
-        self._shown = True
 
-    def stopped(self, why: str, command: str) -> None:
-        self._live.stop()  # or the view would be drawn over the message
-        super().stopped(why, command)
+    def _end(self) -> None:
+        """The last state of all, with the checkpoint that was just written; then the screen is free for messages."""
+        if self._progress:
+            self._line(self._progress())
+        self._live.stop()
 
     def row(self, row: Mapping[str, Any]) -> None:
         if row["kind"] == "eval":
@@ -117,47 +135,76 @@ class Live(Plain):
     def _line(self, p: Progress) -> None:
         self._live.update(self._screen(p), refresh=True)
 
+    # -- the screen -----------------------------------------------------------------------------
+
     def _screen(self, p: Progress) -> RenderableType:
-        from rich.columns import Columns
+        """A panel that the terminal has room for, with a margin: `^C` must not begin a line that we do not know of."""
         from rich.console import Group
         from rich.panel import Panel
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
 
-        run = self._config.run
-        total, done = (run.steps, p.steps) if run.steps else (run.num_episodes or 1, p.episodes)
-        unit = "steps" if run.steps else "episodes"
-        head = Text.assemble(
-            (f"{run.algo} ", "bold"), "on ", (f"{run.scenario}", "bold"), f"  seed {run.seed}",
-            ("" if self._saved is None else f"   saved at step {self._saved:,}", "dim"),
-        )  # fmt: skip
-        counts = Text(
-            f"{done:,} of {total:,} {unit}   {p.steps:,} steps   {p.updates:,} updates   {speed(p)}   "
-            f"{remaining(self._config, p)} left"
-        )
-        tables = Columns([self._returns(), self._losses(), self._times(p)], padding=(0, 4))
+        width, height = self._console.width - 5, self._console.height - 1
+        run, inner = self._config.run, width - 4
+        total, so_far = (run.steps, p.steps) if run.steps else (run.num_episodes or 1, p.episodes)
+        saved = "" if self._saved is None else f"   saved at step {self._saved:,}"
+        head = show.clean(f"{run.algo} on {run.scenario}  seed {run.seed}{saved}")
+        goal = f"{so_far:,} of {show.count(total, 'step' if run.steps else 'episode')}"
+        facts = _lines([goal, *counts(p)[1:], speed(p), self._left(p)], inner)
         bar = Table.grid(expand=True)  # a bar by itself does not end its line
-        bar.add_row(ProgressBar(total=total, completed=min(done, total)))
-        return Panel(Group(head, bar, counts, Text(), tables), title=show.clean(str(self.folder)), title_align="left")
+        bar.add_row(ProgressBar(total=total, completed=min(so_far, total)))
+        body = self._tables(p, inner, height - 5 - len(facts))
+        top: list[RenderableType] = [Text(show.cut(head, inner), style="bold"), bar, *map(Text, facts), Text()]
+        path = show.clean(str(self.folder))
+        title = Text(path if len(path) <= width - 6 else f"…{path[7 - width :]}")  # a longer one would widen the panel
+        return Panel(Group(*top, body), title=title, title_align="left", width=width)
 
-    def _returns(self) -> RenderableType:
-        table = _table("mean return", "training", "evaluation")
-        rows: list[tuple[str, tuple[str, ...]]] = [("in all", ("total",))]
-        if len(self._spec.teams) > 1:
-            rows += [(f"team {team}", ("teams", team)) for team in self._spec.teams]
-        rows += [(agent, ("agents", agent)) for agent in self._spec.names[:12]]
-        for label, path in rows:
-            table.add_row(show.clean(label), _value(self._train, path), _value(self._eval, path))
-        return table
+    def _tables(self, p: Progress, width: int, height: int) -> RenderableType:
+        """How well the agents do and where the time goes: side by side, or the times in a line where it is narrow."""
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
 
-    def _losses(self) -> RenderableType:
-        table = _table("loss", "mean")
-        for name, value in list(self._train.get("loss", {}).items())[:16]:
-            table.add_row(show.clean(name), f"{value:.4g}")
-        if not self._train.get("loss"):
-            table.add_row("before the first update", "")
-        return table
+        if width < _WIDE:
+            lines = _lines(["time:", *shares(p)], width)[: max(0, height - 6)]
+            return Group(self._agents(p, width, height - len(lines)), *map(Text, lines))
+        both = Table.grid(padding=(0, 4))
+        both.add_row(self._agents(p, width - _TIMES - 4, height), self._times(p))
+        return both
+
+    def _agents(self, p: Progress, width: int, height: int) -> RenderableType:
+        """A row an agent, with its returns and its losses; what there is no room for is counted."""
+        from rich.console import Group
+        from rich.text import Text
+
+        losses, kinds = _by_unit(self._train.get("loss", {}))
+        names = ["in all", *self._rows(), *(unit for unit in losses if unit not in self._spec.names)]
+        room = max(0, (width - min(_LABEL, max(map(len, names))) - 2 * _NUMBER) // _NUMBER)
+        table = _table("", "return", "evaluation", *(kind.replace("_", " ") for kind in kinds[:room]))
+        shown = names if len(names) <= height - 3 else names[: max(1, height - 3)]
+        for name in shown:
+            returns = [
+                _value(row, self._rows().get(name, ("total",) if name == "in all" else ())) for row in self._both
+            ]
+            numbers = [f"{losses[name][k]:.4g}" if k in losses.get(name, {}) else "" for k in kinds[:room]]
+            table.add_row(show.cut(show.clean(name), _LABEL), *returns, *numbers)
+        missing = [f"{len(names) - len(shown)} more agents"] if len(shown) < len(names) else []
+        missing += [f"{len(kinds) - room} more losses each"] if len(kinds) > room else []
+        note = f"and {', '.join(missing)}" if missing else ""
+        if not kinds:
+            note = "losses: " + ("no row yet" if p.updates else "before the first update")
+        return Group(table, Text(show.cut(note, width), style="dim")) if note else table
+
+    @property
+    def _both(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        return self._train, self._eval
+
+    def _rows(self) -> dict[str, tuple[str, ...]]:
+        """What has a return, and where in a row of metrics that is."""
+        teams = self._spec.teams if len(self._spec.teams) > 1 else ()
+        rows = {f"team {team}": ("teams", team) for team in teams}
+        return {**rows, **{agent: ("agents", agent) for agent in self._spec.names}}
 
     def _times(self, p: Progress) -> RenderableType:
         table = _table("time", "share", "")
@@ -168,13 +215,39 @@ class Live(Plain):
         return table
 
 
+_WIDE = 100  # columns that have room for two tables
+_TIMES = 45  # columns of the table of times
+_NUMBER = 13  # columns of a number, with what is around it
+_LABEL = 20  # characters of an agent's name
+
+
+def _by_unit(losses: Mapping[str, float]) -> tuple[dict[str, dict[str, float]], list[str]]:
+    """`agent_0.critic_loss` and so on as a table: what each unit has, and the kinds there are."""
+    table: dict[str, dict[str, float]] = {}
+    for name, value in losses.items():
+        unit, _, kind = name.rpartition(".")
+        table.setdefault(unit, {})[kind] = value
+    return table, list(dict.fromkeys(kind for row in table.values() for kind in row))
+
+
+def _lines(words: list[str], width: int) -> list[str]:
+    """Words with gaps between them, in as many lines as it takes."""
+    lines = [words[0]]
+    for word in words[1:]:
+        if len(lines[-1]) + 3 + len(word) <= width:
+            lines[-1] += f"   {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
 def _table(*columns: str) -> Table:
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for index, column in enumerate(columns):
-        table.add_column(column, justify="right" if index and column else "left")
+        table.add_column(column, justify="right" if index and column else "left", no_wrap=True)
     return table
 
 
@@ -182,7 +255,18 @@ def _value(row: Mapping[str, Any], path: tuple[str, ...]) -> str:
     value: Any = row.get("return", {})
     for key in path:
         value = value.get(key, {})
-    return f"{value:.2f}" if isinstance(value, float) else "-"
+    return f"{value:.2f}" if isinstance(value, float) else "-" if path else ""
+
+
+def counts(p: Progress) -> list[str]:
+    """How much was done."""
+    return [show.count(p.episodes, "episode"), show.count(p.steps, "step"), show.count(p.updates, "update")]
+
+
+def shares(p: Progress) -> list[str]:
+    """Where the time went, most first."""
+    total = sum(p.time.values()) or 1.0
+    return [f"{name} {seconds / total:.0%}" for name, seconds in sorted(p.time.items(), key=lambda item: -item[1])]
 
 
 def speed(p: Progress) -> str:
@@ -190,16 +274,19 @@ def speed(p: Progress) -> str:
     return f"{p.steps_here / max(p.seconds, 1e-9):,.0f} steps/s"
 
 
-def remaining(config: Config, p: Progress) -> str:
-    """How long the run will go on, as it goes."""
+def remaining(config: Config, p: Progress, before: Progress | None = None) -> str:
+    """How long the run will go on, as it goes since `before`."""
     run = config.run
     done, total = (p.steps, run.steps) if run.steps else (p.episodes, run.num_episodes or 0)
-    if not done or not p.steps_here:
+    steps, seconds = (
+        (p.steps_here - before.steps_here, p.seconds - before.seconds) if before else (p.steps_here, p.seconds)
+    )
+    if not done or steps <= 0:
         return "?"
     steps_left = p.steps * (total - done) / done
-    seconds = int(max(0, steps_left) * p.seconds / p.steps_here)
-    hours, minutes = divmod(seconds // 60, 60)
-    return f"{hours}h {minutes:02}m" if hours else f"{minutes}m {seconds % 60:02}s"
+    left = int(max(0, steps_left) * seconds / steps)
+    hours, minutes = divmod(left // 60, 60)
+    return f"{hours}h {minutes:02}m" if hours else f"{minutes}m {left % 60:02}s"
 
 
 def done(folder: Path) -> str:

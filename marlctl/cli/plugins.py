@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 import typer
 
-from marlctl.cli import show
+from marlctl.cli import complete, show
 from marlctl.cli.flags import Json
 
 app = typer.Typer(help="Algorithms, scenarios and coding schemes that are installed.", no_args_is_help=True)
@@ -39,13 +40,19 @@ def list_(json: Json = False) -> None:
 
 @app.command("show")
 def show_(
-    name: Annotated[str, typer.Argument(help="An algorithm, a scenario or a coding scheme.")], json: Json = False
+    name: Annotated[
+        str, typer.Argument(help="An algorithm, a scenario or a coding scheme.", autocompletion=complete.plugins)
+    ],
+    json: Json = False,
 ) -> None:
     """Show a plugin's options with their types, defaults and meaning."""
     from marlctl.options import describe, type_name
 
+    if names := _family(name):
+        return _show_family(name, names, json)
     plugin = _load(name)
     options = describe(plugin)
+    takes = getattr(plugin, "takes", None)  # what an environment accepts that gets its options as they are
     doc = (plugin.__doc__ or "").strip().partition("\n")[0]
     if json:
         listed = [
@@ -58,12 +65,38 @@ def show_(
             }
             for o in options
         ]
-        return show.as_json({"name": name, "help": doc, "options": listed})
+        return show.as_json({"name": name, "help": doc, "options": listed, "takes": takes and list(takes)})
     show.say(doc)
-    show.table(
-        ["option", "default", "allowed", "meaning"],
-        [[o.name, str(_default(o.default)), o.allowed, o.help] for o in options],
-    )
+    rows = [[o.name, str(_default(o.default)), o.allowed, o.help] for o in options]
+    if rows:
+        show.table(["option", "default", "allowed", "meaning"], rows)
+    if getattr(plugin, "open_options", None):
+        show.say("options are passed on to the environment as they are: --set env.NAME=VALUE")
+        typer.echo("\n".join(takes or ()), nl=bool(takes))
+    elif not rows:
+        show.say("it has no options")
+    return None
+
+
+def _family(name: str) -> list[str]:
+    """The scenarios of the family of that name; a family that is asked for what cannot be says what it has."""
+    from marlctl import plugins
+    from marlctl.errors import ConfigError
+
+    if name not in {p.name for p in plugins.installed(plugins.Kind.FAMILY)}:
+        return []
+    try:
+        plugins.environment(f"{name}/{'?' * 99}")
+    except ConfigError as error:
+        return re.findall(rf"\b{re.escape(name)}/[\w.-]*\w", str(error)) or [f"{name}/NAME"]
+    return [f"{name}/NAME"]
+
+
+def _show_family(name: str, names: list[str], json: bool) -> None:
+    if json:
+        return show.as_json({"name": name, "kind": "scenario family", "scenarios": names})
+    show.say(f"{name} is a family of scenarios; `marlctl plugins show {names[0]}` shows one of them")
+    typer.echo("\n".join(names))
     return None
 
 

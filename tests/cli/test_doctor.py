@@ -44,7 +44,39 @@ def test_a_broken_plugin_is_marked_and_does_not_take_doctor_down(marlctl, quick,
     assert [(plugin["name"], plugin["package"], plugin["version"]) for plugin in ill] == [
         ("theirs", "their-plugin", "1.0")
     ]
-    assert "BROKEN" in marlctl("doctor").out
+    said = marlctl("doctor")
+    assert "BROKEN" in said.out
+    assert said.out.endswith("marlctl works; 1 plugin does not\n")
+
+
+@pytest.mark.parametrize(("missing", "package"), [("no_such_thing.inside", "no-such-thing"), ("cv2", "opencv-python")])
+def test_a_plugin_that_lacks_a_module_is_told_to_get_it_and_not_to_be_reinstalled(
+    marlctl, quick, broken_plugin, tmp_path, missing, package
+):
+    (tmp_path / "their_plugin.py").write_text(f"import {missing}\n")
+    said = marlctl("doctor").err
+    assert "plugin 'theirs' of their-plugin 1.0 needs the module" in said
+    assert f"pip install {package}`" in said
+    assert "reinstall" not in said
+
+
+def test_a_plugin_whose_own_module_is_gone_is_to_be_reinstalled(marlctl, quick, broken_plugin, tmp_path):
+    (tmp_path / "their_plugin.py").unlink()
+    assert "pip install --force-reinstall their-plugin" in marlctl("doctor").err
+
+
+def test_the_test_extra_is_no_alarm(marlctl, quick, monkeypatch):
+    real = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "hypothesis" else real(name))
+    (line,) = [line for line in marlctl("doctor").out.splitlines() if line.startswith(" test ")]
+    assert "only needed to develop marlctl" in line
+    assert "missing" not in line
+
+
+def test_free_memory_is_what_a_run_may_take(marlctl, quick, monkeypatch):
+    monkeypatch.setattr("marlctl.opening.free_memory", lambda: 123_000_000)
+    assert json.loads(marlctl("doctor", "--json").out)["machine"]["memory_free_bytes"] == 123_000_000
+    assert "123 MB free" in marlctl("doctor").out
 
 
 def test_a_core_that_cannot_work_is_exit_1(marlctl, monkeypatch):

@@ -2,6 +2,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 
 def test_list_names_every_kind_and_its_package(marlctl):
     said = marlctl("plugins", "list", "--json")
@@ -31,6 +33,23 @@ def test_show_gives_each_option_with_type_default_and_help(marlctl):
 def test_an_unknown_plugin_gets_a_suggestion(marlctl):
     said = marlctl("plugins", "show", "madpg")
     assert said.code == 2 and "maddpg" in said.err
+
+
+@pytest.mark.parametrize(("family", "one"), [("probe", "probe/matching"), ("sisl", "sisl/pursuit_v5")])
+def test_a_family_says_that_it_is_one_and_which_scenarios_it_has(marlctl, family, one):
+    said = marlctl("plugins", "show", family)
+    assert (said.code, f"{family} is a family of scenarios; `marlctl plugins show {family}/" in said.err) == (0, True)
+    assert all(line.startswith(f"{family}/") for line in said.out.splitlines())
+    assert one in said.out.splitlines()
+    assert one in json.loads(marlctl("plugins", "show", family, "--json").out)["scenarios"]
+
+
+def test_options_that_are_passed_on_are_listed_where_they_are_known(marlctl):
+    pytest.importorskip("pymunk")
+    said = marlctl("plugins", "show", "sisl/pursuit_v5")
+    assert (said.code, "passed on to the environment as they are: --set env.NAME=VALUE" in said.err) == (0, True)
+    assert {"max_cycles", "n_evaders"} <= set(said.out.splitlines())
+    assert "max_cycles" in json.loads(marlctl("plugins", "show", "sisl/pursuit_v5", "--json").out)["takes"]
 
 
 def test_help_version_list_and_completion_import_no_torch_no_h5py_and_no_plugin():
