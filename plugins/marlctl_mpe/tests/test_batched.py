@@ -22,6 +22,7 @@ OPTIONS = {  # beside the defaults
     "collect_treasure": [
         {"num_collectors": 9, "num_deposits": 3, "num_treasures": 4, **LONG},
         {"num_collectors": 1, "num_deposits": 1, "num_treasures": 1, **LONG},
+        {"num_collectors": 5, "num_treasures": 40},  # one hand for two treasures
     ],
     "simple_adversary": [
         {"N": 1},
@@ -156,6 +157,23 @@ def test_episodes_are_those_of_mpe2(scenario, options, rng, record_property):
             styles[copy] = STYLES[(ended := ended + 1) % len(STYLES)]
         t += 1
     record_property("worst", str(worst))
+
+
+def test_a_treasure_goes_to_the_first_of_those_who_reach_it_together():
+    options = {"num_collectors": 3, "num_treasures": 2}
+    ours = batched(family("collect_treasure"), 1, diagnostics=True, **options)
+    theirs = make_batch(family("collect_treasure")(**options, backend="mpe2"), 1, diagnostics=True)
+    ours.reset([3]), theirs.reset([3])
+    state = ours.state()
+    state["pos"][..., 0] = [[0.9, 0, 0.01, 0.5, -0.5, 0, -0.9], [0.9, 0.01, 0, 0.5, 0.5, 0, -0.9]]
+    ours.load(state)
+    for entity, place in zip(theirs._copies[0]._env.unwrapped.world.entities, state["pos"][..., 0].T, strict=True):
+        entity.state.p_pos = place.copy()
+    stay = ours.spec.action.join({name: np.eye(5, dtype=np.float32)[[0]] for name in ours.spec.names})
+    for _ in range(3):
+        step = ours.step(stay, [4])
+        assert max(compare(step, theirs.step(stay, [4])).values()) < CLOSE
+    assert [step.diagnostics["holding"][f"collector_{i}"][0] for i in range(3)] == [0, 1, 0]
 
 
 @EVERY_VARIANT
