@@ -33,7 +33,7 @@ class Scenario:
     max_cycles: int = option(25, "steps in an episode", low=1)
     continuous_actions: bool = option(False, "forces and messages as numbers in [0, 1] instead of one choice")
     dynamic_rescaling: bool = option(True, "draw everything smaller when the camera moves out")
-    backend: Literal["batched", "mpe2"] = option("mpe2", "our arrays of many copies, or MPE2 itself; the same numbers")
+    backend: Literal["batched", "mpe2"] = option("batched", "arrays of many copies, or MPE2 itself; the same numbers")
     _measured: bool = field(default=False, init=False, repr=False)
 
     def make(self, *, render_mode: str | None = None) -> ParallelEnv[str, Any, Any]:
