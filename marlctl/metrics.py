@@ -66,12 +66,16 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
         if not line.endswith(b"\n"):
             return
         try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise FileError(f"{path}, line {number}: not JSON") from error
+            row = json.loads(line, parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
+            raise FileError(f"{path}, line {number}: not JSON that marlctl wrote") from error
         if not isinstance(row, dict):
             raise FileError(f"{path}, line {number}: not a JSON object")
         yield row
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no number")
 
 
 def returns_row(spec: EnvSpec, mean: Array) -> dict[str, Any]:

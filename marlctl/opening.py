@@ -74,7 +74,7 @@ def blaming(config: Config) -> Iterator[None]:
     """An error in a plugin's own code is the plugin's, and says whose it is."""
     try:
         yield
-    except MarlctlError:
+    except (MarlctlError, MemoryError, KeyboardInterrupt):
         raise
     except (Exception, SystemExit) as error:
         modules = {frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)}

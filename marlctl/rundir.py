@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import socket
+import stat
 import time
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -168,9 +169,14 @@ class lock:
 
     def __enter__(self) -> None:
         try:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            self._file = os.open(
+                self._path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644
+            )
         except OSError as error:
             raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
+        if not stat.S_ISREG(os.fstat(self._file).st_mode):
+            os.close(self._file)
+            raise FileError(f"{self._path} is no plain file, as a lock must be; remove it")
         try:
             self._take()
         except BlockingIOError:
@@ -213,10 +219,15 @@ def is_run(path: Path) -> bool:
         return False
 
 
+def is_aside(path: Path) -> bool:
+    """Whether `--force` moved this run out of the way."""
+    return re.search(r"\.old-\d{8}-\d{6}-\d{6}$", path.name) is not None
+
+
 def find_all(save_dir: Path, among: str = "*/*") -> list[RunFolder]:
     """Every run below `save_dir`, oldest first."""
     paths = [path.parent for path in save_dir.glob(f"{among}/*/{RUN_FILE}")]
-    runs = [RunFolder(path) for path in paths if not re.search(r"\.old-\d{8}-\d{6}-\d{6}$", path.name)]
+    runs = [RunFolder(path) for path in paths if not is_aside(path)]
     return sorted(runs, key=lambda run: (run.created, run.path.name))
 
 

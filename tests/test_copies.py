@@ -471,7 +471,7 @@ def test_an_observation_of_the_wrong_size_is_refused():
 
 
 def test_what_is_no_parallel_environment_is_refused():
-    with pytest.raises(PluginError, match="Opens of module .* made a dict"):
+    with pytest.raises(PluginError, match=r"Opens of module .* made a dict"):
         Copies(Opens(kind=dict), 1)
 
 

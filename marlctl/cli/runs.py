@@ -61,8 +61,10 @@ def show_(run: RunName = None, save_dir: SaveDir = RUNS, json: Json = False) -> 
 
 def _folders(save_dir: Path) -> list[Path]:
     """Everything that is a run, or began to be one."""
+    from marlctl.rundir import is_aside
+
     places = (path for path in save_dir.glob("*/*/*") if path.is_dir() and not path.name.startswith("."))
-    return [path for path in places if ".old-" not in path.name]
+    return [path for path in places if not is_aside(path)]
 
 
 def _facts(path: Path) -> Facts:
@@ -80,10 +82,17 @@ def _facts(path: Path) -> Facts:
         facts |= {name: run.get(name) for name in told}
         facts["created"] = str(values.get("about", {}).get("created", ""))
         facts |= _progress(folder, str(run.get("best_by", "total")))
+        odd = [name for name in blank if name not in ("scenario", "algo") and not _is_number(facts[name])]
+        if odd:
+            raise ValueError(f"its {odd[0]} is no number: {facts.pop(odd[0])!r:.40}")
         facts["state"] = "running" if _locked(path) else "finished" if _finished(facts) else "stopped"
-    except (MarlctlError, OSError, KeyError, TypeError, AttributeError) as error:
-        facts["problem"] = str(error)
+    except (MarlctlError, OSError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        facts |= {**blank, "problem": str(error)}
     return facts
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and abs(value) < 1e18)
 
 
 def _progress(folder: RunFolder, best_by: str) -> Facts:
@@ -124,7 +133,7 @@ def _locked(path: Path) -> bool:
     import os
 
     try:
-        file = os.open(path / ".lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        file = os.open(path / ".lock", os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:

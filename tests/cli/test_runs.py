@@ -144,3 +144,31 @@ def test_a_name_that_is_not_there_suggests_near_ones(marlctl, run):
 def test_a_name_cannot_steer_the_terminal(marlctl, run):
     run.path.rename(run.path.with_name("evil\x1b[2J"))
     assert "\x1b" not in marlctl("runs", "list").out
+
+
+def test_one_bad_folder_does_not_hide_the_others(marlctl, runs, run):
+    import os
+    import shutil
+
+    def another(name):
+        return shutil.copytree(run.path, run.path.with_name(name))
+
+    fifo = another("fifo") / ".lock"
+    fifo.unlink()
+    os.mkfifo(fifo)
+    text = another("text") / "run.toml"
+    text.write_text(text.read_text().replace("num_episodes = 60", 'num_episodes = "60"'))
+    for name, line in {
+        "odd": '{"kind": "train", "step": 9, "episode": 9, "return": {"total": "x"}}',
+        "deep": "[" * 100_000,
+    }.items():
+        with (another(name) / "metrics.jsonl").open("a") as file:
+            file.write(line + "\n")
+    with (another("nan") / "metrics.jsonl").open("a") as file:
+        file.write('{"kind": "train", "step": 9, "episode": 9, "return": {"total": NaN}}\n')
+    said = marlctl("runs", "list", "--json")
+    states = {each["run"]: each["state"] for each in json.loads(said.out, parse_constant=lambda word: 1 / 0)["runs"]}
+    assert states["toy"] == "finished"
+    assert {states[name] for name in ("text", "odd", "deep", "nan")} == {"damaged"}
+    assert marlctl("runs", "list").code == 0
+    assert marlctl("train", "--restore", "--load-dir", run.path.with_name("fifo")).code == 3

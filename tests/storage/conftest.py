@@ -21,8 +21,10 @@ class Ring:
 
     def add(self, n: int) -> Ring:
         numbers = np.arange(self.total, self.total + n)
-        self.fill(self.total, {"numbers": np.stack([numbers, numbers * 2, numbers * 0 + self.salt], 1),
-                               "flags": numbers % 3 == 0})
+        self.fill(
+            self.total,
+            {"numbers": np.stack([numbers, numbers * 2, numbers * 0 + self.salt], 1), "flags": numbers % 3 == 0},
+        )
         return self
 
     def rows(self, start: int, stop: int) -> dict[str, np.ndarray]:

@@ -172,8 +172,11 @@ class Journal:
             unlink(path, missing_ok=missing_ok)
 
         for owner, name, call in (
-            (os, "open", opening), (os, "write", writing), (os, "fsync", syncing),
-            (Path, "replace", renaming), (Path, "unlink", unlinking),
+            (os, "open", opening),
+            (os, "write", writing),
+            (os, "fsync", syncing),
+            (Path, "replace", renaming),
+            (Path, "unlink", unlinking),
         ):
             monkeypatch.setattr(owner, name, call)
 

@@ -257,13 +257,29 @@ HOSTILE = {
     "is a link to somewhere else": (external_link, soft_link, soft_link_to_an_array),
     "lies in another file": (external_storage,),
     "is chunked, compressed or virtual": (
-        virtual, virtual_without_end, chunked_bomb, gzip, checksum, unknown_filter, compact,
+        virtual,
+        virtual_without_end,
+        chunked_bomb,
+        gzip,
+        checksum,
+        unknown_filter,
+        compact,
     ),
     "can be reached twice": (cycle, deep_cycle, shared),
     "declares 4,398,046,511,104 bytes that the file does not hold": (shape_bomb,),
     "declares 32 bytes that the file does not hold": (never_written,),
     "does not hold plain numbers": (
-        text, fixed_text, ragged, reference, region, opaque, compound, complex_numbers, enum, sub_array, bit_field,
+        text,
+        fixed_text,
+        ragged,
+        reference,
+        region,
+        opaque,
+        compound,
+        complex_numbers,
+        enum,
+        sub_array,
+        bit_field,
         committed_type,
     ),
     "has numbers of more than 64 bits": (long_double,),
@@ -369,8 +385,13 @@ def other_formats():
         archive.writestr("data.pkl", "x")
     good = pack({"a": 1})
     return {
-        "empty": b"", "pickle": pickle.dumps({"a": np.zeros(3)}), "zip": zipped.getvalue(), "text": b"hello" * 99,
-        "polyglot": zipped.getvalue().ljust(512, b"\0") + good, "signature": good[:8], "zeros": good[:8] + bytes(4096),
+        "empty": b"",
+        "pickle": pickle.dumps({"a": np.zeros(3)}),
+        "zip": zipped.getvalue(),
+        "text": b"hello" * 99,
+        "polyglot": zipped.getvalue().ljust(512, b"\0") + good,
+        "signature": good[:8],
+        "zeros": good[:8] + bytes(4096),
     }
 
 

@@ -60,8 +60,14 @@ WRONG = {
     "state.size": [-1, 1 << 40, 1.5, None],
     "state.sha256": ["", DIGEST.upper(), DIGEST + "\n", DIGEST[:-1], None],
     "state.name": [
-        "/etc/passwd", "../x.h5", "checkpoints/../x.h5", "checkpoints/step-000000000070-0123456789ab.h5\n",
-        "checkpoints/step-\u0660" + "00000000070-0123456789ab.h5", "replay/rows-0-9-0123456789ab.h5", "", 3,
+        "/etc/passwd",
+        "../x.h5",
+        "checkpoints/../x.h5",
+        "checkpoints/step-000000000070-0123456789ab.h5\n",
+        "checkpoints/step-\u0660" + "00000000070-0123456789ab.h5",
+        "replay/rows-0-9-0123456789ab.h5",
+        "",
+        3,
     ],
     "replay": [[], 0, {}, "x"],
     "replay.oldest": [-1, 10, 22, "5", None],
@@ -71,7 +77,8 @@ WRONG = {
     "replay.segments.0.stop": [9, 11, 0],
     "replay.segments.1.start": [9, 11, 21],
     "replay.segments.1.file.name": [
-        "replay/rows-0-10-0123456789ab.h5", "checkpoints/step-000000000070-0123456789ab.h5",
+        "replay/rows-0-10-0123456789ab.h5",
+        "checkpoints/step-000000000070-0123456789ab.h5",
         "replay/x/rows-1-2-0123456789ab.h5",
     ],
 }

@@ -1,6 +1,6 @@
 """REINFORCE (Williams, 1992) for each agent by itself, with a linear softmax policy, in numpy.
 
-    ascend   mean  A_t  d log pi(a_t | o_t) / d w        A_t: discounted return from t on, standardised
+ascend   mean  A_t  d log pi(a_t | o_t) / d w        A_t: discounted return from t on, standardised
 """
 
 from __future__ import annotations
