@@ -166,13 +166,20 @@ def _scores(spec: EnvSpec, episodes: list[_Episode]) -> Scores:
     return Scores(spec, np.stack([e.returns for e in episodes]), lengths, diagnostics)
 
 
-def cast_of(config: Config, folder: RunFolder, spec: EnvSpec, learner: Policy, mode: Mode | None = None) -> Cast:
-    """Everybody in the game: agents that did not learn play as they did in training."""
-    fixed = players(match_agents(config.policy, spec.names), spec, folder)
+def cast_of(
+    config: Config,
+    folder: RunFolder,
+    spec: EnvSpec,
+    learner: Policy,
+    mode: Mode | None = None,
+    guests: Mapping[str, Policy] | None = None,
+) -> Cast:
+    """Everybody in the game: agents that did not learn play as they did in training, unless guests play them."""
+    fixed = {**players(match_agents(config.policy, spec.names), spec, folder), **(guests or {})}
     return Cast(spec, {name: fixed.get(name, learner) for name in spec.names}, override=mode)
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913 (each is a flag of `marlctl eval`)
     folder: RunFolder,
     *,
     episodes: int | None = 100,
@@ -181,8 +188,9 @@ def evaluate(
     seed: int = 0,
     mode: Mode | None = None,
     diagnostics: bool = False,
+    agents: Mapping[str, str] | None = None,
 ) -> Scores:
-    """Score a run's policy over fresh episodes."""
+    """Score a run's policy over fresh episodes; `agents` are patterns of agents that other runs play."""
     if (steps if episodes is None else episodes) < 1:
         raise ConfigError("an evaluation plays at least 1 episode")
     config = folder.config()
@@ -190,7 +198,8 @@ def evaluate(
     n = min(COPIES, episodes or COPIES)
     env = make_env(config, n, diagnostics=diagnostics)
     try:
-        cast = cast_of(config, folder, env.spec, saved.learner, mode)
+        guests = players(match_agents(agents or {}, env.spec.names), env.spec, which=which)
+        cast = cast_of(config, folder, env.spec, saved.learner, mode, guests)
         return play(env, cast, seed=seed, mode=mode or saved.learner.plays, episodes=episodes, steps=steps)
     finally:
         env.close()

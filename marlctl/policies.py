@@ -240,7 +240,9 @@ def adopt(policy: Mapping[str, str], folder: RunFolder) -> dict[str, str]:
     return {pattern: places[source] for pattern, source in policy.items()}
 
 
-def players(sources: Mapping[str, str], spec: EnvSpec, folder: RunFolder | None = None) -> dict[str, Policy]:
+def players(
+    sources: Mapping[str, str], spec: EnvSpec, folder: RunFolder | None = None, which: str = "last"
+) -> dict[str, Policy]:
     """Agent to policy, from agent to "random", a run folder, or what `folder` has adopted.
 
     Agents of one source share one policy.
@@ -252,8 +254,8 @@ def players(sources: Mapping[str, str], spec: EnvSpec, folder: RunFolder | None 
             adopted = folder is not None and source.startswith(f"{PLAYERS}/")
             path = folder.path / source if folder and adopted else Path(source)
             if not is_run(path):
-                raise ConfigError(f"--policy {agent}={source}: neither `random` nor a run folder")
-            saved = load_saved(RunFolder(path), "best" if adopted else "last")
+                raise ConfigError(f"{agent}={source}: neither `random` nor a run folder")
+            saved = load_saved(RunFolder(path), "best" if adopted else which)
             loaded[source] = (saved.learner, saved.spec)
         policy, theirs = loaded[source]
         if agent not in theirs.names:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marlctl.cli import show
-from marlctl.cli.flags import RUNS, Json, RunName, SaveDir, Which
+from marlctl.cli import complete, show
+from marlctl.cli.flags import RUNS, Json, SaveDir, Which, parse_policies
+
+if TYPE_CHECKING:
+    from marlctl.rundir import RunFolder
 
 
 def evaluate(
-    run: RunName = None,
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Run folder, or the name of a run; the newest when left out. Several with --cross.",
+            show_default=False,
+            autocompletion=complete.runs,
+        ),
+    ] = None,
     episodes: Annotated[int, typer.Option("--episodes", min=1, help="Episodes to play.")] = 100,
     which: Which = "last",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the games that are played.")] = 0,
@@ -24,6 +36,18 @@ def evaluate(
             show_default="as the algorithm means it",
         ),
     ] = None,
+    agents: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--agents",
+            help="Who plays whom: 'adversary*=RUN', or 'agent*=random'. May be given several times.",
+            metavar="AGENTS=RUN",
+            show_default=False,
+        ),
+    ] = None,
+    cross: Annotated[
+        bool, typer.Option("--cross", help="Let the first team of every run meet the others of every run.")
+    ] = False,
     benchmark: Annotated[
         bool, typer.Option("--benchmark", help="Report and save the scenario's own diagnostics too.")
     ] = False,
@@ -43,34 +67,77 @@ def evaluate(
     save_dir: SaveDir = RUNS,
     json: Json = False,
 ) -> None:
-    """Play a trained run's policy and report its returns."""
+    """Play a trained run's policy, or those of several runs in one game, and report the returns."""
     from marlctl.errors import ConfigError
-    from marlctl.evaluation import evaluate, save_scores
     from marlctl.rundir import find
 
     if not benchmark and (benchmark_iters or benchmark_dir):
         raise ConfigError("--benchmark-iters and --benchmark-dir go with --benchmark")
-    folder = find(save_dir, run)
-    mode = None if deterministic is None else "greedy" if deterministic else "sample"
-    scores = evaluate(
-        folder,
-        episodes=None if benchmark_iters else episodes,
-        steps=benchmark_iters or 0,
-        which=which,
-        seed=seed,
-        mode=mode,  # type: ignore[arg-type]
-        diagnostics=benchmark,
-    )
+    how: dict[str, Any] = {
+        "episodes": None if benchmark_iters else episodes,
+        "steps": benchmark_iters or 0,
+        "which": which,
+        "seed": seed,
+        "mode": None if deterministic is None else "greedy" if deterministic else "sample",
+        "diagnostics": benchmark,
+    }
+    if cross:
+        if agents or benchmark_dir:
+            raise ConfigError("--cross decides who plays whom and saves nothing: no --agents, no --benchmark-dir")
+        return _cross([find(save_dir, name) for name in runs or []], how, json=json)
+    guests = parse_policies(agents or [], save_dir, "--agents")
+    named = runs or [who for who in guests.values() if who != "random"][:1]
+    if len(named) > 1:
+        raise ConfigError("several runs are named; --cross lets them meet, --agents says who plays whom")
+    folder = find(save_dir, named[0] if named else None)
+    return _one(folder, {**how, "agents": guests}, benchmark_dir or folder.path / "benchmark", json=json)
+
+
+def _one(folder: RunFolder, how: dict[str, Any], benchmark_dir: Path, *, json: bool) -> None:
+    from marlctl.evaluation import evaluate, save_scores
+
+    with redirect_stdout(sys.stderr):  # what a scenario prints is talk
+        scores = evaluate(folder, **how)
     summary = {**scores.summary(), "run": str(folder.path)}
-    written = save_scores(scores, summary, benchmark_dir or folder.path / "benchmark", which) if benchmark else []
+    if how["agents"]:
+        summary["played_by"] = how["agents"]
+    written = save_scores(scores, summary, benchmark_dir, how["which"]) if how["diagnostics"] else []
     if json:
         return show.as_json({**summary, "files": [str(path) for path in written]})
     _tables(summary)
-    if benchmark and not scores.diagnostics:
+    if how["diagnostics"] and not scores.diagnostics:
         show.say("this scenario has no diagnostics of its own; the returns above are all there is")
     for path in written:
         show.say(f"saved {path}")
     return None
+
+
+def _cross(runs: list[RunFolder], how: dict[str, Any], *, json: bool) -> None:
+    from marlctl.crossplay import cross
+
+    with redirect_stdout(sys.stderr):
+        games = [(game.first.path.name, game.others.path.name, game.scores.summary()) for game in cross(runs, **how)]
+    if json:
+        return show.as_json({"games": [{"first": one, "others": other, **summary} for one, other, summary in games]})
+    first, *rest = games[0][2]["teams"]
+    measures = list(games[0][2].get("diagnostics", {}))
+    rows = [
+        [
+            one,
+            other,
+            *(f"{summary['teams'][team]['mean']:.3f}" for team in (first, *rest)),
+            *(f"{_mean(summary['diagnostics'][name]):.3f}" for name in measures),
+        ]
+        for one, other, summary in games
+    ]
+    returns = [f"return of {team}" for team in (first, *rest)]
+    episode = [f"{name} an episode" for name in measures]
+    show.table([f"{first} by", f"{', '.join(rest)} by", *returns, *episode], rows)
+    return None
+
+
+def _mean(agents: dict[str, dict[str, float]]) -> float:
+    return sum(values["per_episode"] for values in agents.values()) / len(agents)
 
 
 def _tables(summary: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from marlctl.cli import show
 from marlctl.cli import train_flags as flags
-from marlctl.cli.flags import RUNS, SaveDir
+from marlctl.cli.flags import RUNS, SaveDir, parse_policies, run_path
 
 if TYPE_CHECKING:
     from marlctl.config import Config, Values
@@ -68,14 +68,18 @@ def train(
         "max_episode_len": max_episode_len, "num_envs": num_envs, "num_adversaries": num_adversaries,
         "seed": seed, "device": device, "threads": threads, "save_rate": save_rate, "keep": keep,
         "save_replay": save_replay, "eval_every": eval_every, "eval_episodes": eval_episodes, "best_by": best_by,
-        "init_from": _folder(init_from, save_dir, "--init-from"),
+        "init_from": run_path(init_from, save_dir, "--init-from"),
     }  # fmt: skip
     shortcuts = {
         "good_policy": good_policy, "adv_policy": adv_policy, "lr": lr, "gamma": gamma,
         "batch_size": batch_size, "num_units": num_units,
     }  # fmt: skip
     _refuse_together({"--restore": restore, "--seeds": seeds, "--force": force, "--seed": seed, "--load-dir": load_dir})
-    given: Values = {"run": _given(run), "algo": _given(shortcuts), "policy": _policies(policy or [], save_dir)}
+    given: Values = {
+        "run": _given(run),
+        "algo": _given(shortcuts),
+        "policy": parse_policies(policy or [], save_dir, "--policy"),
+    }
     if restore:
         folder, resolved = _continued(given, set_ or [], config, save_dir=save_dir, load_dir=load_dir, name=exp_name)
         runs: list[tuple[Config, RunFolder | None]] = [(resolved, folder)]
@@ -111,30 +115,6 @@ def _refuse_together(flags: dict[str, Any]) -> None:
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _folder(name: str | None, save_dir: Path, flag: str) -> str | None:
-    if name is None:
-        return None
-    from marlctl.errors import ConfigError
-    from marlctl.rundir import find
-
-    try:
-        return str(find(save_dir, name).path.resolve())
-    except ConfigError as error:
-        raise ConfigError(f"{flag}: {error}") from error
-
-
-def _policies(pairs: list[str], save_dir: Path) -> dict[str, str]:
-    from marlctl.errors import ConfigError
-
-    policies = {}
-    for pair in pairs:
-        pattern, equals, who = pair.partition("=")
-        if not (pattern and equals and who):
-            raise ConfigError(f"--policy {pair!r} must look like 'agent*=random' or 'agent*=RUN'")
-        policies[pattern] = who if who == "random" else str(_folder(who, save_dir, f"--policy {pair}"))
-    return policies
 
 
 def _layers(given: Values, sets: list[str], config: Path | None, base: Values) -> Values:
