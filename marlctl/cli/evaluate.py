@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marlctl.cli import complete, show
-from marlctl.cli.flags import RUNS, Json, SaveDir, Which, parse_policies
+from marlctl.cli.flags import RUNS, Deterministic, Json, SaveDir, Which, mode_of, parse_policies
 
 if TYPE_CHECKING:
     from marlctl.rundir import RunFolder
@@ -28,14 +28,7 @@ def evaluate(
     episodes: Annotated[int, typer.Option("--episodes", min=1, help="Episodes to play.")] = 100,
     which: Which = "last",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the games that are played.")] = 0,
-    deterministic: Annotated[
-        bool | None,
-        typer.Option(
-            "--deterministic/--stochastic",
-            help="Take the best action, or draw from the policy.",
-            show_default="as the algorithm means it",
-        ),
-    ] = None,
+    deterministic: Deterministic = None,
     agents: Annotated[
         list[str] | None,
         typer.Option(
@@ -78,7 +71,7 @@ def evaluate(
         "steps": benchmark_iters or 0,
         "which": which,
         "seed": seed,
-        "mode": None if deterministic is None else "greedy" if deterministic else "sample",
+        "mode": mode_of(deterministic),
         "diagnostics": benchmark,
     }
     if cross:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from marlctl.cli import complete
+
+if TYPE_CHECKING:
+    from marlctl.records import Mode
 
 SaveDir = Annotated[Path, typer.Option("--save-dir", help="Folder the runs are kept in.")]
 RunName = Annotated[
@@ -20,7 +23,20 @@ RunName = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 Which = Annotated[str, typer.Option("--which", help="Checkpoint to use: best, last or a step.")]
+Deterministic = Annotated[
+    bool | None,
+    typer.Option(
+        "--deterministic/--stochastic",
+        help="Take the best action, or draw from the policy.",
+        show_default="as the algorithm means it",
+    ),
+]
 RUNS = Path("runs")
+
+
+def mode_of(deterministic: bool | None) -> Mode | None:
+    """How a policy plays, where the user said."""
+    return None if deterministic is None else "greedy" if deterministic else "sample"
 
 
 def run_path(name: str | None, save_dir: Path, flag: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from marlctl.cli import show
-from marlctl.cli.flags import RUNS, RunName, SaveDir, Which
+from marlctl.cli.flags import RUNS, Deterministic, RunName, SaveDir, Which, mode_of
 
 
 def render(
@@ -24,14 +24,7 @@ def render(
     ] = None,
     which: Which = "last",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the games that are played.")] = 0,
-    deterministic: Annotated[
-        bool | None,
-        typer.Option(
-            "--deterministic/--stochastic",
-            help="Take the best action, or draw from the policy.",
-            show_default="as the algorithm means it",
-        ),
-    ] = None,
+    deterministic: Deterministic = None,
     width: Annotated[int, typer.Option("--width", min=16, max=4096, help="Pixels a picture is wide at most.")] = 400,
     human: Annotated[bool, typer.Option("--human", "--display", help="Show a window; nothing is written.")] = False,
     save_dir: SaveDir = RUNS,
@@ -40,10 +33,9 @@ def render(
     _quiet(human)
     from marlctl import rendering
     from marlctl.errors import ConfigError
-    from marlctl.records import Mode
     from marlctl.rundir import find
 
-    mode: Mode | None = None if deterministic is None else "greedy" if deterministic else "sample"
+    mode = mode_of(deterministic)
     if human and out:
         raise ConfigError("--human shows a window and writes nothing; leave out --out or --human")
     if human:
