@@ -1,7 +1,7 @@
 """From a network's outputs to actions, for every agent of a stack at once.
 
 An agent's action has one or more parts (a move, a message). The stack's output is a block for each
-part, padded to the longest, so agents with different actions share one product; `place` puts the
+part, padded to the longest, so agents with different actions share one product; `join` puts the
 blocks where each agent's columns lie in the joint action.
 """
 
@@ -77,12 +77,6 @@ class Heads:
         soft = torch.softmax(blocks, dim=-1)
         hard = torch.zeros_like(soft).scatter_(-1, blocks.argmax(dim=-1, keepdim=True), 1.0)
         return (soft if self.soft else hard + (soft - soft.detach())).flatten(-2)
-
-    def place(self, action: Tensor, units: Tensor, joint: Tensor) -> Tensor:
-        """The joint action (rows, width) once for each unit, with the unit's own part replaced by `action`."""
-        rows = joint.shape[0]
-        wide = torch.nn.functional.pad(joint, (0, 1)).expand(len(units), rows, self.width + 1)
-        return wide.scatter(2, self.columns[units].expand(-1, rows, -1), action)[..., : self.width]
 
     def join(self, action: Tensor) -> Tensor:
         """Every unit's action (units, rows, size) side by side: (rows, width)."""

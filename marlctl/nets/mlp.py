@@ -63,14 +63,25 @@ class MLP:
 
     def __call__(self, flat: Tensor, x: Tensor) -> Tensor:
         """(units, size) parameters and (units, rows, inputs) to (units, rows, outputs)."""
-        tensors = torch.split(flat, self.lengths, dim=1)
-        layers = len(self.sizes) - 1
-        for layer in range(layers):
-            wide, narrow = self.sizes[layer], self.sizes[layer + 1]
-            weight = tensors[2 * layer].view(-1, wide, narrow)
-            x = torch.baddbmm(tensors[2 * layer + 1].unsqueeze(1), x, weight)
-            if layer < layers - 1:
-                if self.layer_norm:
-                    x = F.layer_norm(x, (narrow,))
-                x = ACTIVATIONS[self.activation](x)
+        return self.rest(flat, self.first(flat, x))
+
+    def first(self, flat: Tensor, x: Tensor) -> Tensor:
+        """The first layer before its activation: (units, rows, hidden)."""
+        weight, bias = self.layers(flat)[0]
+        return torch.baddbmm(bias, x, weight)
+
+    def rest(self, flat: Tensor, x: Tensor) -> Tensor:
+        """From the first layer, before its activation, to the outputs."""
+        for weight, bias in self.layers(flat)[1:]:
+            if self.layer_norm:
+                x = F.layer_norm(x, x.shape[-1:])
+            x = torch.baddbmm(bias, ACTIVATIONS[self.activation](x), weight)
         return x
+
+    def layers(self, flat: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Weight (units, in, out) and bias (units, 1, out) of each layer."""
+        parts = torch.split(flat, self.lengths, dim=1)
+        return [
+            (parts[2 * layer].view(-1, wide, narrow), parts[2 * layer + 1].unsqueeze(1))
+            for layer, (wide, narrow) in enumerate(zip(self.sizes, self.sizes[1:], strict=False))
+        ]

@@ -155,11 +155,12 @@ class MADDPGLearner:
 
         with torch.no_grad():
             next_action = self._target_action(next_obs, batch, round)
-            next_q = self._q(self.target_critic[u], u, next_obs, next_action.expand(len(u), -1, -1))
+            next_q = self.critic_shape(self.target_critic[u], self._seen_by(u, next_obs, next_action)).squeeze(2)
             goal = reward + self.options.gamma * (1 - ended) * next_q
 
         critic = self.critic[u].requires_grad_()
-        q = self._q(critic, u, obs, action.expand(len(u), -1, -1))
+        hidden = self.critic_shape.first(critic, self._seen_by(u, obs, action))
+        q = self.critic_shape.rest(critic, hidden).squeeze(2)
         critic_loss = ((q - goal).square() * weight).sum(1)
 
         actor = self.actor[u].requires_grad_()
@@ -167,7 +168,9 @@ class MADDPGLearner:
         mine = self.heads.action(
             out, u, noise=self._noise(units, len(obs), "actor", round), mask=self._mask(batch.mask, u)
         )
-        value = self._q(critic.detach(), u, obs, self.heads.place(mine, u, action))
+        # With its own action in place of the one taken, only that much changes in the critic's first layer.
+        change = torch.bmm(mine - self.heads.spread(action, u), self._own_weights(u))
+        value = self.critic_shape.rest(self.critic[u], hidden.detach() + change).squeeze(2)
         penalty = self.options.logit_penalty * self.heads.square(out, u)
         # Without the penalty the logits saturate and the agent stops exploring.
         actor_loss = ((penalty - value) * weight).sum(1)
@@ -195,13 +198,27 @@ class MADDPGLearner:
                 start += length
         return parts
 
-    def _q(self, critic: Tensor, units: Tensor, obs: Tensor, action: Tensor) -> Tensor:
-        """(units, rows) values of what each unit's critic sees of obs (rows, .) and action (units, rows, .)."""
-        seen = torch.cat([obs.expand(len(units), -1, -1), action], dim=2)
-        if not self.all_central:
-            columns = self.q_columns[units].unsqueeze(1).expand(-1, seen.shape[1], -1)
-            seen = torch.nn.functional.pad(seen, (0, 1)).gather(2, columns)
-        return self.critic_shape(critic, seen).squeeze(2)
+    def _seen_by(self, units: Tensor, obs: Tensor, action: Tensor) -> Tensor:
+        """What each unit's critic sees of everybody's obs (rows, .) and action (rows, .)."""
+        everything = torch.cat([obs, action], dim=1)
+        if self.all_central:
+            return everything.expand(len(units), -1, -1)
+        return self._take(everything, self.q_columns[units])
+
+    def _own_weights(self, units: Tensor) -> Tensor:
+        """The critics' first weights for each unit's own action: (units, outputs of the head, hidden)."""
+        weight = torch.nn.functional.pad(self.critic_shape.layers(self.critic[units])[0][0], (0, 0, 0, 1))
+        rows = self.own_rows[units].unsqueeze(2).expand(-1, -1, weight.shape[2])
+        return weight.gather(1, rows)
+
+    @cached_property
+    def own_rows(self) -> Tensor:
+        """Where each unit's own action stands among its critic's inputs; padding points past the end."""
+        inputs = self.q_columns.shape[1]
+        columns = self.heads.columns[:, 0] + self.spec.obs.width  # of obs and action side by side
+        found = (self.q_columns.unsqueeze(1) == columns.unsqueeze(2)) & self.heads.used[:, 0].unsqueeze(2)
+        place = torch.arange(inputs, device=self.device)
+        return torch.where(found.any(2), (found * place).sum(2), inputs)
 
     def _target_action(self, next_obs: Tensor, batch: Batch, round: int) -> Tensor:
         every = torch.arange(len(self.units), device=self.device)

@@ -120,21 +120,6 @@ def test_what_is_joined_is_spread_back_to_whom_it_belongs():
     assert not back[~used].any()
 
 
-@pytest.mark.parametrize("units", [[0, 1, 2], [1], [2, 0]])
-def test_each_unit_sees_the_joint_action_with_its_own_part_replaced(units):
-    head, layout = heads()
-    others, chosen = torch.full((6, layout.width), -7.0), torch.tensor(units)
-    own = head.action(outputs(head)[chosen], chosen, noise=None)
-    placed = head.place(own, chosen, others)
-    joint = layout.joint(head.join(head.action(outputs(head), ALL, noise=None)).numpy())
-    assert placed.shape == (len(units), 6, layout.width)
-    for row, unit in zip(layout.joint(placed.numpy()).array, units, strict=True):
-        for u, name in enumerate(SPECS):
-            columns = layout.columns[name]
-            assert np.array_equal(row[:, columns], joint[name] if u == unit else np.full_like(joint[name], -7))
-    assert (others == -7).all()
-
-
 def test_squares_are_means_over_the_outputs_a_unit_uses():
     head, _ = heads()
     out = torch.full((3, 2, head.size), 2.0) * head.used + 100.0 * ~head.used
