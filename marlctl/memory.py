@@ -7,22 +7,11 @@ batch one gather a field.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import numpy as np
 
 from marlctl.records import Acts, Array, Batch, EnvSpec, Joint, Layout, Replay, Rollout, State, Step
 from marlctl.seeding import stream
-
-
-class Memory(Protocol):
-    """What training asks of either kind."""
-
-    def add(self, obs: Joint, mask: Joint | None, acts: Acts, step: Step) -> None: ...
-    def due(self, before: int, after: int) -> int: ...
-    def batch(self, round: int) -> Batch: ...
-    def state(self) -> State: ...
-    def load(self, state: State) -> None: ...
 
 
 def make_memory(kind: Replay | Rollout, spec: EnvSpec, n: int, seed: int) -> Ring | Recent:
