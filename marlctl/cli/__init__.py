@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from marlctl._version import __version__
-from marlctl.cli import doctor, evaluate, inspect, plot, plugins, render, runs, train
+from marlctl.cli import bench, doctor, evaluate, inspect, plot, plugins, render, runs, train
 from marlctl.cli.show import complain, say
 from marlctl.errors import MarlctlError, StorageError
 
@@ -32,6 +32,7 @@ app.command("plot")(plot.plot)
 app.add_typer(runs.app, name="runs")
 app.add_typer(plugins.app, name="plugins")
 app.command("inspect")(inspect.inspect)
+app.add_typer(bench.app, name="bench")
 app.command("doctor")(doctor.doctor)
 
 

@@ -1,0 +1,1 @@
+"""marlctl as a contestant. What it does is what its commands do."""
