@@ -28,13 +28,13 @@ from reference.work import Halted, Processes, Task, Worker, do_all
 
 from marlctl.storage.files import write_whole
 
-OUT = Path("runs/reference")
+OUT = HOME.parents[1] / "runs" / "reference"  # of the repository, and not in git
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """What was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help=f"folder of the runs (default: {OUT}; with --episodes, one beside it)")
+    parser.add_argument("--out", type=Path, help="folder of the runs (default: runs/reference in the repository)")
     parser.add_argument("--results", type=Path, help="folder of the tables (default: here; with --episodes, in --out)")
     parser.add_argument("--jobs", type=int, default=2, help="runs side by side, one thread each")
     parser.add_argument("--only", default="*", help="a scenario, or a pattern of run files such as 'simple_tag-*'")
@@ -66,13 +66,13 @@ def stopping(processes: Processes) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def work(given: argparse.Namespace, worker: Worker, all_jobs: tuple[Job, ...]) -> list[str]:
+def work(given: argparse.Namespace, worker: Worker, wanted: tuple[Job, ...]) -> list[str]:
     """Train and evaluate; what failed."""
-    missing = [job for job in all_jobs if not worker.finished(job)]
-    print(f"{len(all_jobs) - len(missing)} of {len(all_jobs)} runs are there", file=sys.stderr)
+    missing = [job for job in wanted if not worker.finished(job)]
+    print(f"{len(wanted) - len(missing)} of {len(wanted)} runs are there", file=sys.stderr)
     tasks: list[Task] = [(job.exp_name, partial(worker.do, job)) for job in missing]
     if given.plain:
-        tasks += yardstick.tasks(list(all_jobs), given.out / "plain", worker.processes)
+        tasks += yardstick.tasks(list(wanted), given.out / "plain", worker.processes)
     return do_all(tasks, given.jobs, worker.say)
 
 
@@ -101,8 +101,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Do it; the exit code."""
     given = arguments(argv)
     worker = Worker(given.out, given.eval_episodes, say=lambda text: print(text, file=sys.stderr, flush=True))
-    all_jobs = tuple(jobs(given.only, given.seeds, given.episodes))
-    if not all_jobs:
+    wanted = tuple(jobs(given.only, given.seeds, given.episodes))
+    if not wanted:
         print(f"--only {given.only}: no such run", file=sys.stderr)
         return 2
     if given.yardstick:
@@ -110,11 +110,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     failed: list[str] = []
     with stopping(worker.processes):
         if not given.tables_only:
-            failed = work(given, worker, all_jobs)
+            failed = work(given, worker, wanted)
         try:
             if worker.processes.stopping:
                 raise Halted
-            write(given, worker, all_jobs)
+            write(given, worker, tuple(jobs("*", given.seeds, given.episodes)))
         except Halted:
             return 130
     print("failed: " + ", ".join(failed) if failed else "all is there", file=sys.stderr)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,17 +12,16 @@ import numpy as np
 
 from marlctl.config import read_file, resolve
 from marlctl.contracts import BatchedEnv, Policy
-from marlctl.evaluation import Scores, play
 from marlctl.opening import make_env
 from marlctl.policies import Cast, load_saved
-from marlctl.records import Acts, Array, EnvSpec, Mode
+from marlctl.records import Acts, Array, EnvSpec, Mode, Step
 from marlctl.rollout import Player
 from marlctl.rundir import RunFolder
+from marlctl.seeding import episode_seed
 from marlctl.storage.files import write_whole
 from reference.plan import run_file
 
 MODES: Mapping[str, Mode] = {"greedy": "greedy", "sampled": "sample"}
-COPIES = 500  # games at a time
 
 # What openai's environment would have paid all agents together, from what MPE2 paid each of them (n, agents).
 OLD_REWARDS: Mapping[str, Callable[[Array], Array]] = {
@@ -129,7 +128,7 @@ class Games:
         if run not in self._envs:
             self._policies.clear()  # those of the last scenario are not needed again
             config = resolve(read_file(run_file(run)))
-            self._envs = {run: make_env(config, min(COPIES, self._episodes), diagnostics=True)}
+            self._envs = {run: make_env(config, self._episodes, diagnostics=True)}
         return self._envs[run]
 
     def _policy(self, side: Side, spec: EnvSpec) -> Policy:
@@ -141,29 +140,35 @@ class Games:
         env = self._env(first.run)
         mine = next(iter(env.spec.teams.values()))
         cast = {agent: self._policy(first if agent in mine else others, env.spec) for agent in env.spec.names}
-        how = MODES[mode]
-        return measures(play(env, Cast(env.spec, cast, override=how), seed=0, mode=how, episodes=self._episodes))
+        return measures(env.spec, list(whole_episodes(env, Cast(env.spec, cast, override=MODES[mode]), mode)))
 
     def _old(self, side: Side, scenario: str, mode: str) -> float:
         env = self._env(side.run)
-        player = Player(env, self._policy(side, env.spec), seed=0, mode=MODES[mode])
-        total = np.zeros(env.n)
-        ended = np.zeros(env.n, bool)
-        while not ended.all():
-            step = player.step()[0].step
-            total += OLD_REWARDS[scenario](step.reward.array)
-            ended |= step.ended
-        return float(total.mean())
+        steps = whole_episodes(env, self._policy(side, env.spec), mode)
+        return float(sum(OLD_REWARDS[scenario](step.reward.array).mean() for step in steps))
 
 
-def measures(scores: Scores) -> dict[str, float]:
-    """Mean returns by team; touches of an episode; who was at the target in the end."""
-    found = {team: scores.of(team) for team in scores.spec.teams}
-    if "touches" in scores.diagnostics:
-        found["touches"] = float(np.nansum(scores.diagnostics["touches"]["per_episode"], 1).mean())
-    if "target_reached" in scores.diagnostics:
-        there = scores.diagnostics["target_reached"]["final"]
-        for team, agents in scores.spec.teams.items():
-            columns = [scores.spec.names.index(agent) for agent in agents]
-            found[f"{team}_success"] = 100 * float(there[:, columns].any(1).mean())
+def whole_episodes(env: BatchedEnv, policy: Policy, mode: str) -> Iterator[Step]:
+    """One episode in every copy, step by step; the games of `marlctl eval`. All episodes are of one length."""
+    player = Player(env, policy, seed=0, mode=MODES[mode], seed_of=lambda seed, copy, _: episode_seed(seed, -2, copy))
+    while True:
+        step = player.step()[0].step
+        yield step
+        if step.ended.all():
+            return
+
+
+def measures(spec: EnvSpec, steps: Sequence[Step]) -> dict[str, float]:
+    """Mean returns by team; touches an episode; % of episodes with a team at the target, at the end and ever."""
+    columns = {team: [spec.names.index(agent) for agent in agents] for team, agents in spec.teams.items()}
+    returns = sum(step.reward.array for step in steps)  # (n, agents)
+    found = {team: float(returns[:, own].sum(1).mean()) for team, own in columns.items()}
+    if "touches" in steps[0].diagnostics:
+        found["touches"] = float(sum(np.nansum(s.diagnostics["touches"].array, 1).mean() for s in steps))
+    if "target_reached" in steps[0].diagnostics:
+        there = np.stack([step.diagnostics["target_reached"].array for step in steps]) > 0  # (steps, n, agents)
+        for team, own in columns.items():
+            covered = there[:, :, own].any(2)
+            found[f"{team}_success"] = 100 * float(covered[-1].mean())
+            found[f"{team}_ever"] = 100 * float(covered.any(0).mean())
     return found

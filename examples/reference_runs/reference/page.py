@@ -9,6 +9,13 @@ from reference.intervals import Estimate
 from reference.published import NOT_COMPARED, OTHER_WORLD
 from reference.tables import Beside, Compared, Meeting, Rise, Tables
 
+WORDS = {
+    "touches": "touches an episode",
+    "agent_success": "agents at the target in the end, %",
+    "adversary_success": "adversary at the target in the end, %",
+    "agent_ever": "agents ever there, %",
+    "adversary_ever": "adversary ever there, %",
+}
 BEGIN, END = "<!-- made by run.py: begin -->", "<!-- made by run.py: end -->"
 
 
@@ -92,7 +99,7 @@ def _meetings(rows: Sequence[Meeting], first: str, others: str) -> str:
         ]
         for row in rows
     ]
-    words = [each.replace("_", " ") for each in what]
+    words = [WORDS.get(each, each) for each in what]
     papers = [f"{word}, paper" for word, each in zip(words, what, strict=True) if _any(rows, each)]
     return table(["scenario", "played", first, others, *words, *papers], lines)
 
@@ -124,7 +131,7 @@ def _published(rows: Sequence[Beside]) -> str:
 def _explained(tables: Tables) -> str:
     lines = [_explanation(row) for row in tables.published if row.below]
     behind = [
-        f"{row.scenario}, {row.first} against {row.others}: {each.replace('_', ' ')} "
+        f"{row.scenario}, {row.first} against {row.others}: {WORDS[each]} "
         f"{shown(row.found[each])}, {row.published[each]:g} in the paper"
         for row in [*tables.predator_prey, *tables.deception]
         if row.mode == "sampled"

@@ -205,7 +205,7 @@ def _predator_prey(results: Results) -> Iterator[Meeting]:
 
 
 def _deception(results: Results) -> Iterator[Meeting]:
-    what = ("agent_success", "adversary_success")
+    what = ("agent_success", "adversary_success", "agent_ever", "adversary_ever")
     for game in published.DECEPTION:
         variant = game.removeprefix("simple_adversary")
         for mode in MODES:

@@ -104,6 +104,8 @@ class Worker:
 
     def do(self, job: Job) -> None:
         """Whatever is missing of a job."""
+        if self.processes.stopping:
+            raise Halted
         record = self.record(job)
         for step in self._missing(job, record):
             if step == "train":
@@ -114,6 +116,7 @@ class Worker:
             self._keep(job, record)
         # Only an unfinished run needs its replay memory again, and it is hundreds of megabytes.
         shutil.rmtree(job.folder(self.out).path / "replay", ignore_errors=True)
+        self.say(f"{job.exp_name}: {record['greedy']['total']['mean']:.2f} greedy, return in all")
 
     def _keep(self, job: Job, record: dict[str, Any]) -> None:
         path = self.record_file(job)
