@@ -263,7 +263,8 @@ def test_the_command_goes_on_with_a_half_trained_run_and_does_nothing_twice(tmp_
     }
     assert "simple_push" in (results / "README.md").read_text()
     assert (results / "figures" / "simple_push-agent.png").is_file()
-    assert json.loads((results / "results" / "curves.jsonl").read_text())["episodes"][-1] == 32  # all copies end their episode
+    curve = json.loads((results / "results" / "curves.jsonl").read_text())
+    assert curve["episodes"][-1] == 32  # all copies end their episode
 
     before = record.stat().st_mtime_ns, (results / "results" / "tables.json").read_bytes()
     assert "training" not in command()
