@@ -1,7 +1,20 @@
 """Torch building blocks that algorithms share: stacked networks, action heads, a flat optimizer."""
 
-from marlctl.nets.heads import Heads, gumbel
-from marlctl.nets.mlp import MLP
+from marlctl.nets.backward import Trace
+from marlctl.nets.heads import Heads, Units, gumbel
+from marlctl.nets.mlp import MLP, Layers, affine, product
 from marlctl.nets.optim import Adam, clip_parts, polyak
 
-__all__ = ["MLP", "Adam", "Heads", "clip_parts", "gumbel", "polyak"]
+__all__ = [
+    "MLP",
+    "Adam",
+    "Heads",
+    "Layers",
+    "Trace",
+    "Units",
+    "affine",
+    "clip_parts",
+    "gumbel",
+    "polyak",
+    "product",
+]

@@ -16,6 +16,7 @@ from torch import Tensor
 from marlctl.records import ActionSpec, Array, Layout
 
 CLOSED = -1e9  # a logit nobody chooses
+Units = Tensor | slice  # which of them
 
 
 class Heads:
@@ -50,13 +51,15 @@ class Heads:
         squashed = [spec.kind == "box" and not soft for spec in specs]
         self.squashed = torch.tensor(squashed, device=device).view(-1, 1, 1)
         self.any_squashed, self.all_squashed = any(squashed), all(squashed)
+        self.padded = not used.all()
+        self.share = self.used / self.used.sum(2, keepdim=True)  # of each output in a mean over those it uses
         self.soft = soft
 
     def outputs(self, unit: int) -> Array:
         """Which of the stack's outputs the unit uses."""
         return self.used[unit, 0].cpu().numpy()
 
-    def action(self, out: Tensor, units: Tensor, *, noise: Tensor | None, mask: Tensor | None = None) -> Tensor:
+    def action(self, out: Tensor, units: Units, *, noise: Tensor | None, mask: Tensor | None = None) -> Tensor:
         """Outputs (units, rows, size) to actions (units, rows, size), differentiable.
 
         `noise` is Gumbel noise that draws from the policy; without it the likeliest action is taken.
@@ -70,13 +73,38 @@ class Heads:
         choice = self._choice(out, units, noise, mask)
         return torch.where(self.squashed[units], squashed, choice) if self.any_squashed else choice
 
-    def _choice(self, out: Tensor, units: Tensor, noise: Tensor | None, mask: Tensor | None) -> Tensor:
-        open_ = self.used[units] if mask is None else self.used[units] & mask
-        logits = out.masked_fill(~open_, CLOSED)
-        blocks = torch.unflatten(logits if noise is None else logits + noise, -1, (self.parts, self.longest))
-        soft = torch.softmax(blocks, dim=-1)
-        hard = torch.zeros_like(soft).scatter_(-1, blocks.argmax(dim=-1, keepdim=True), 1.0)
-        return (soft if self.soft else hard + (soft - soft.detach())).flatten(-2)
+    def _choice(self, out: Tensor, units: Units, noise: Tensor | None, mask: Tensor | None) -> Tensor:
+        blocks = self._blocks(out, units, noise, mask)
+        if self.soft:
+            return _softmax(blocks).flatten(-2)
+        hard = torch.zeros_like(blocks).scatter_(-1, blocks.argmax(dim=-1, keepdim=True), 1.0)
+        if torch.is_grad_enabled():
+            soft = _softmax(blocks)
+            hard = hard + (soft - soft.detach())
+        return hard.flatten(-2)
+
+    def _blocks(self, out: Tensor, units: Units, noise: Tensor | None, mask: Tensor | None) -> Tensor:
+        """The logits, with noise, of each part: (units, rows, parts, longest)."""
+        if self.padded or mask is not None:
+            open_ = self.used[units] if mask is None else self.used[units] & mask
+            out = out.masked_fill(~open_, CLOSED)
+        logits = (out if noise is None else out + noise).contiguous()
+        return torch.unflatten(logits, -1, (self.parts, self.longest))
+
+    def back(
+        self, gradient: Tensor, out: Tensor, units: Units, *, noise: Tensor | None, mask: Tensor | None = None
+    ) -> Tensor:
+        """From the gradient of what `action` gave to that of the outputs; what autograd would give."""
+        squashed = gradient
+        if self.any_squashed:
+            squashed = gradient * (self.high - self.low)[units] * (1 - torch.tanh(out).square()) / 2
+        if self.all_squashed:
+            return squashed
+        soft = _softmax(self._blocks(out, units, noise, mask)).flatten(-2)
+        push = torch.unflatten(gradient * soft, -1, (self.parts, self.longest)).sum(-1)
+        choice = soft * (gradient - push.repeat_interleave(self.longest, -1))
+        choice = choice * self.used[units] if self.padded else choice
+        return torch.where(self.squashed[units], squashed, choice) if self.any_squashed else choice
 
     def join(self, action: Tensor) -> Tensor:
         """Every unit's action (units, rows, size) side by side: (rows, width)."""
@@ -85,17 +113,17 @@ class Heads:
         flat = self.columns.expand(-1, rows, -1).transpose(0, 1).reshape(rows, -1)
         return joint.scatter(1, flat, action.transpose(0, 1).reshape(rows, -1))[:, : self.width]
 
-    def spread(self, joint: Tensor, units: Tensor) -> Tensor:
+    def spread(self, joint: Tensor, units: Units) -> Tensor:
         """A joint array (rows, width) as each unit sees its own part: (units, rows, size)."""
         wide = torch.nn.functional.pad(joint, (0, 1))
         return wide[:, self.columns[units, 0]].transpose(0, 1)
-
-    def square(self, out: Tensor, units: Tensor) -> Tensor:
-        """The mean square of the outputs each unit really uses: (units, rows)."""
-        used = self.used[units]
-        return (out.square() * used).sum(-1) / used.sum(-1)
 
 
 def gumbel(uniform: Array) -> Array:
     """Gumbel noise from float32 numbers drawn from [0, 1), never infinite."""
     return -np.log(-np.log(np.maximum(uniform, np.float32(2**-25))))
+
+
+def _softmax(blocks: Tensor) -> Tensor:
+    """Over the last dimension. It is short and the rows are many, so torch is ten times faster along the rows."""
+    return torch.softmax(blocks.movedim(1, -1).contiguous(), dim=-2).movedim(-1, 1)

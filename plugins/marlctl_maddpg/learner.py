@@ -12,20 +12,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from marlctl.nets import MLP, Adam, Heads, clip_parts, gumbel, polyak
-from marlctl.records import Acts, Array, Batch, EnvSpec, Gradient, Layout, Metrics, Mode, State
+from marlctl.nets import (
+    MLP,
+    Adam,
+    Heads,
+    Trace,
+    Units,
+    affine,
+    clip_parts,
+    gumbel,
+    polyak,
+    product,
+)
+from marlctl.records import Acts, Array, Batch, EnvSpec, Gradient, Metrics, Mode, State
 from marlctl.seeding import stream
+from marlctl_maddpg.views import Views
 
 if TYPE_CHECKING:
     from marlctl_maddpg import MADDPG
 
 NETWORKS = ("actor", "critic", "target_actor", "target_critic")
+FIGURES = ("actor_loss", "critic_loss", "q")
+ALL = slice(None)
 
 
 class MADDPGLearner:
@@ -40,21 +54,14 @@ class MADDPGLearner:
         self.heads = Heads(
             self.units, [a.action for a in spec.agents], spec.action, soft=options.soft_actions, device=device
         )
+        self.views = Views(spec, self._seen(), self.heads, device)
         hidden = (options.num_units,) * options.num_layers
-        self.obs_columns = self._columns({a.name: [a.name] for a in spec.agents}, (spec.obs,))
-        self.q_columns = self._columns(self._seen(), (spec.obs, spec.action))
-        self.all_central = all(len(seen) == len(self.units) for seen in self._seen().values())
-        self.actor_shape = MLP(
-            (self.obs_columns.shape[1], *hidden, self.heads.size), options.activation, options.layer_norm
-        )
-        self.critic_shape = MLP((self.q_columns.shape[1], *hidden, 1), options.activation, options.layer_norm)
-        self.actor = self._init(
-            self.actor_shape, "actor", (self.obs_columns < spec.obs.width).sum(1), self.heads.used.sum((1, 2))
-        )
-        joint = spec.obs.width + spec.action.width
-        self.critic = self._init(
-            self.critic_shape, "critic", (self.q_columns < joint).sum(1), torch.ones(len(self.units))
-        )
+        how = (options.activation, options.layer_norm)
+        self.actor_shape = MLP((self.views.actor_inputs, *hidden, self.heads.size), *how)
+        self.critic_shape = MLP((self.views.critic_inputs, *hidden, 1), *how)
+        outputs = self.heads.used.sum((1, 2)).tolist()
+        self.actor = self._init(self.actor_shape, "actor", self.views.actor_used, outputs)
+        self.critic = self._init(self.critic_shape, "critic", self.views.critic_used, [1] * len(outputs))
         self.target_actor, self.target_critic = self.actor.clone(), self.critic.clone()
         self.actor_adam = Adam(self.actor, options.actor_lr or options.lr)
         self.critic_adam = Adam(self.critic, options.critic_lr or options.lr)
@@ -65,32 +72,15 @@ class MADDPGLearner:
         local = {a.name for a in self.spec.agents if policy.get(a.team, self.options.good_policy) == "ddpg"}
         return {name: [name] if name in local else list(self.units) for name in self.units}
 
-    def _columns(self, seen: Mapping[str, Sequence[str]], layouts: Sequence[Layout]) -> Tensor:
-        """For each unit, which columns of the layouts' arrays side by side it takes; padding points past the end."""
-        rows: list[list[int]] = [[] for _ in self.units]
-        offset = 0
-        for layout in layouts:
-            ids = layout.joint(np.arange(layout.width) + offset)
-            for row, name in zip(rows, self.units, strict=True):
-                row.extend(np.concatenate([ids[other] for other in seen[name]]).tolist())
-            offset += layout.width
-        longest = max(map(len, rows))
-        return torch.tensor([row + [offset] * (longest - len(row)) for row in rows], device=self.device)
-
-    def _init(self, shape: MLP, name: str, inputs: Tensor, outputs: Tensor) -> Tensor:
+    def _init(self, shape: MLP, name: str, inputs: Sequence[int], outputs: Sequence[int]) -> Tensor:
         flat = [
-            shape.init(stream(self.seed, "init", name, unit), inputs=int(i), outputs=int(o))
+            shape.init(stream(self.seed, "init", name, unit), inputs=i, outputs=o)
             for unit, i, o in zip(self.units, inputs, outputs, strict=True)
         ]
         return torch.from_numpy(np.stack(flat)).to(self.device)
 
     def _tensor(self, array: Array) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
-
-    @staticmethod
-    def _take(joint: Tensor, columns: Tensor) -> Tensor:
-        """(rows, width) as each unit sees it: (units, rows, columns)."""
-        return torch.nn.functional.pad(joint, (0, 1))[:, columns].transpose(0, 1)
 
     # -- acting ---------------------------------------------------------------------------------
 
@@ -104,14 +94,10 @@ class MADDPGLearner:
         mode: Mode,
         mask: Mapping[str, Array] | None = None,
     ) -> Acts:
-        rows = len(next(iter(obs.values())))
-        units = torch.arange(len(self.units), device=self.device)
         joint = self._tensor(self.spec.obs.join(obs).array.astype(np.float32, copy=False))
-        out = self.actor_shape(self.actor, self._take(joint, self.obs_columns))
-        shape = (len(units), rows, self.heads.size)
-        noise = None if mode == "greedy" else self._tensor(gumbel(rng.random(shape, np.float32)))
-        allowed = self._mask(mask, units)
-        action = self.heads.join(self.heads.action(out, units, noise=noise, mask=allowed)).cpu().numpy()
+        out = self.actor_shape(self.actor, self.views.own(joint, ALL))
+        noise = None if mode == "greedy" else self._tensor(gumbel(rng.random(out.shape, np.float32)))
+        action = self.heads.join(self.heads.action(out, ALL, noise=noise, mask=self._mask(mask, ALL))).cpu().numpy()
         kept: dict[str, Array] = {}
         if mode == "explore":
             action, kept = self._explore(action, carry, rng)
@@ -145,45 +131,66 @@ class MADDPGLearner:
 
     # -- learning -------------------------------------------------------------------------------
 
+    @torch.no_grad()
     def gradients(self, units: Sequence[str], batch: Batch, round: int) -> dict[str, Gradient]:
-        u = torch.tensor([self.units.index(unit) for unit in units], device=self.device)
+        heads, u, rows = self.heads, self._pick(units), len(batch.obs.array)
         obs, next_obs, action = (self._tensor(x.array) for x in (batch.obs, batch.next_obs, batch.action))
         reward, ended, alive = (
             self._tensor(x.array.T.astype(np.float32))[u] for x in (batch.reward, batch.terminated, batch.alive)
         )
         weight = alive / alive.sum(1, keepdim=True).clamp(min=1)  # (units, rows): the dead do not count
 
-        with torch.no_grad():
-            next_action = self._target_action(next_obs, batch, round)
-            next_q = self.critic_shape(self.target_critic[u], self._seen_by(u, next_obs, next_action)).squeeze(2)
-            goal = reward + self.options.gamma * (1 - ended) * next_q
+        next_action = self._target_action(next_obs, batch, round)
+        next_q = self.critic_shape(self.target_critic[u], self.views.judged(next_obs, next_action, u)).squeeze(2)
+        goal = reward + self.options.gamma * (1 - ended) * next_q
 
-        critic = self.critic[u].requires_grad_()
-        hidden = self.critic_shape.first(critic, self._seen_by(u, obs, action))
-        q = self.critic_shape.rest(critic, hidden).squeeze(2)
-        critic_loss = ((q - goal).square() * weight).sum(1)
+        critic, seen = self.critic_shape.layers(self.critic[u]), self.views.judged(obs, action, u)
+        hidden = affine(seen, *critic[0])
+        taken = Trace(self.critic_shape, critic, hidden)
+        q = taken.out.squeeze(2)
+        error = q - goal
+        critic_gradient = taken.parameters(seen, taken.back((2 * error * weight).unsqueeze(2)))
 
-        actor = self.actor[u].requires_grad_()
-        out = self.actor_shape(actor, self._take(obs, self.obs_columns[u]))
-        mine = self.heads.action(
-            out, u, noise=self._noise(units, len(obs), "actor", round), mask=self._mask(batch.mask, u)
-        )
+        actor, own = self.actor_shape.layers(self.actor[u]), self.views.own(obs, u)
+        policy = Trace(self.actor_shape, actor, affine(own, *actor[0]))
+        how: dict[str, Any] = {"noise": self._noise(units, rows, "actor", round), "mask": self._mask(batch.mask, u)}
         # With its own action in place of the one taken, only that much changes in the critic's first layer.
-        change = torch.bmm(mine - self.heads.spread(action, u), self._own_weights(u))
-        value = self.critic_shape.rest(self.critic[u], hidden.detach() + change).squeeze(2)
-        penalty = self.options.logit_penalty * self.heads.square(out, u)
+        change = heads.action(policy.out, u, **how) - heads.spread(action, u)
+        action_weights = self.views.action_weights(critic[0][0], u)
+        hoped = Trace(self.critic_shape, critic, torch.baddbmm(hidden, change, action_weights))
+        value = hoped.out.squeeze(2)
+        slope = product(hoped.back(-weight.unsqueeze(2))[0], action_weights.mT)
         # Without the penalty the logits saturate and the agent stops exploring.
-        actor_loss = ((penalty - value) * weight).sum(1)
+        logits = self.options.logit_penalty * heads.share[u] * policy.out
+        penalty = (logits * policy.out).sum(2)
+        pull = heads.back(slope, policy.out, u, **how) + 2 * logits * weight.unsqueeze(2)
+        actor_gradient = policy.parameters(own, policy.back(pull))
 
-        grads = torch.autograd.grad(critic_loss.sum() + actor_loss.sum(), (actor, critic))
         limit = self.options.clip
-        flat = torch.cat([clip_parts(g, s.lengths, limit) for g, s in zip(grads, self._shapes, strict=True)], 1)
-        vectors = flat.cpu().numpy()
-        losses = torch.stack([actor_loss, critic_loss, (q * weight).sum(1)], 1).tolist()
+        vectors = torch.cat(
+            [
+                clip_parts(actor_gradient, self.actor_shape.lengths, limit),
+                clip_parts(critic_gradient, self.critic_shape.lengths, limit),
+            ],
+            dim=1,
+        )
+        figures = torch.stack([penalty - value, error.square(), q], dim=2) * weight.unsqueeze(2)
         return {
-            unit: Gradient(vector, dict(zip(("actor_loss", "critic_loss", "q"), loss, strict=True)), self._parts)
-            for unit, vector, loss in zip(units, vectors, losses, strict=True)
+            unit: Gradient(vector, dict(zip(FIGURES, numbers, strict=True)), self._parts)
+            for unit, vector, numbers in zip(units, vectors.cpu().numpy(), figures.sum(1).tolist(), strict=True)
         }
+
+    def _target_action(self, next_obs: Tensor, batch: Batch, round: int) -> Tensor:
+        """Everybody's next action side by side: each critic's goal needs them all."""
+        out = self.actor_shape(self.target_actor, self.views.own(next_obs, ALL))
+        noise = self._noise(self.units, len(next_obs), "target", round)
+        return self.heads.join(self.heads.action(out, ALL, noise=noise, mask=self._mask(batch.next_mask, ALL)))
+
+    def _pick(self, units: Sequence[str]) -> Units:
+        """All of them is a view; some are a copy."""
+        if tuple(units) == self.units:
+            return ALL
+        return torch.tensor([self.units.index(unit) for unit in units], device=self.device)
 
     @cached_property
     def _shapes(self) -> tuple[MLP, MLP]:
@@ -198,35 +205,7 @@ class MADDPGLearner:
                 start += length
         return parts
 
-    def _seen_by(self, units: Tensor, obs: Tensor, action: Tensor) -> Tensor:
-        """What each unit's critic sees of everybody's obs (rows, .) and action (rows, .)."""
-        everything = torch.cat([obs, action], dim=1)
-        if self.all_central:
-            return everything.expand(len(units), -1, -1)
-        return self._take(everything, self.q_columns[units])
-
-    def _own_weights(self, units: Tensor) -> Tensor:
-        """The critics' first weights for each unit's own action: (units, outputs of the head, hidden)."""
-        weight = torch.nn.functional.pad(self.critic_shape.layers(self.critic[units])[0][0], (0, 0, 0, 1))
-        rows = self.own_rows[units].unsqueeze(2).expand(-1, -1, weight.shape[2])
-        return weight.gather(1, rows)
-
-    @cached_property
-    def own_rows(self) -> Tensor:
-        """Where each unit's own action stands among its critic's inputs; padding points past the end."""
-        inputs = self.q_columns.shape[1]
-        columns = self.heads.columns[:, 0] + self.spec.obs.width  # of obs and action side by side
-        found = (self.q_columns.unsqueeze(1) == columns.unsqueeze(2)) & self.heads.used[:, 0].unsqueeze(2)
-        place = torch.arange(inputs, device=self.device)
-        return torch.where(found.any(2), (found * place).sum(2), inputs)
-
-    def _target_action(self, next_obs: Tensor, batch: Batch, round: int) -> Tensor:
-        every = torch.arange(len(self.units), device=self.device)
-        out = self.actor_shape(self.target_actor, self._take(next_obs, self.obs_columns))
-        noise = self._noise(self.units, len(next_obs), "target", round)
-        return self.heads.join(self.heads.action(out, every, noise=noise, mask=self._mask(batch.next_mask, every)))
-
-    def _mask(self, mask: Mapping[str, Array] | None, units: Tensor) -> Tensor | None:
+    def _mask(self, mask: Mapping[str, Array] | None, units: Units) -> Tensor | None:
         return None if mask is None else self.heads.spread(self._tensor(self.spec.action.join(mask).array), units)
 
     def _noise(self, units: Sequence[str], rows: int, purpose: str, round: int) -> Tensor | None:

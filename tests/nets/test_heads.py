@@ -109,6 +109,19 @@ def test_padding_gets_no_gradient():
     assert not out.grad[~head.used.expand_as(out)].any()
 
 
+@pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("names", [tuple(SPECS), ("choose",), ("both",), ("box",)])
+def test_the_way_back_by_hand_is_autograds(names, masked, soft):
+    head, _ = heads(names, soft=soft)
+    out = outputs(head).requires_grad_()
+    how = {"noise": torch.randn(out.shape), "mask": (torch.randn(out.shape) < 1) if masked else None}
+    action = head.action(out, slice(None), **how)
+    gradient = torch.randn(out.shape) * head.used  # what comes back never reaches the padding
+    action.backward(gradient)
+    torch.testing.assert_close(head.back(gradient, out.detach(), slice(None), **how), out.grad)
+
+
 def test_what_is_joined_is_spread_back_to_whom_it_belongs():
     head, layout = heads()
     acts = head.action(outputs(head), ALL, noise=None)
@@ -123,7 +136,7 @@ def test_what_is_joined_is_spread_back_to_whom_it_belongs():
 def test_squares_are_means_over_the_outputs_a_unit_uses():
     head, _ = heads()
     out = torch.full((3, 2, head.size), 2.0) * head.used + 100.0 * ~head.used
-    torch.testing.assert_close(head.square(out, ALL), torch.full((3, 2), 4.0))
+    torch.testing.assert_close((out.square() * head.share).sum(2), torch.full((3, 2), 4.0))
     assert [int(head.outputs(unit).sum()) for unit in range(3)] == [4, 5, 2]
 
 
