@@ -16,6 +16,8 @@ HOME = Path(__file__).parents[1] / "examples" / "reference_runs"
 sys.path.insert(0, str(HOME))  # where the command's own modules are
 
 from reference import page, plan, published, work, yardstick  # noqa: E402
+from reference.arrays import read_arrays  # noqa: E402
+from reference.bounds import listener  # noqa: E402
 from reference.games import OLD_REWARDS, Games, PlainActors, Side  # noqa: E402
 from reference.intervals import Estimate, crossed, difference, estimate, t_quantile, verdict  # noqa: E402
 from reference.results import spec_of, thin  # noqa: E402
@@ -133,6 +135,10 @@ def test_a_thinned_curve_keeps_the_mean():
     assert np.mean(curve.returns["total"]) == pytest.approx(50.5)
 
 
+def test_a_listener_that_is_told_where_to_go_earns_much_more():
+    assert listener(told=True, episodes=200) > 0.7 * listener(told=False, episodes=200)
+
+
 # -- the plain loop -----------------------------------------------------------------------------
 
 
@@ -165,6 +171,17 @@ def test_the_plain_loops_actors_play_as_their_networks(plain_push, rng):
         best = net(torch.from_numpy(obs[agent])).argmax(1).numpy()
         assert (action[agent].argmax(1) == best).all()
         assert (action[agent].sum(1) == 1).all()
+
+
+@pytest.mark.parametrize(
+    "values", [np.array([{}], object), np.zeros(3), np.asfortranarray(np.zeros((2, 3), np.float32))]
+)
+def test_only_plain_arrays_are_read(tmp_path, values):
+    from marlctl.errors import FileError
+
+    np.savez(tmp_path / "odd.npz", a=values)
+    with pytest.raises(FileError, match="plain arrays"):
+        read_arrays(tmp_path / "odd.npz")
 
 
 def test_a_game_is_played_once(plain_push, tmp_path, monkeypatch):
@@ -233,6 +250,7 @@ def test_one_failure_does_not_stop_the_others():
     assert done == [1] and "it did" in said[0]
 
 
+@pytest.mark.slow
 def test_the_command_goes_on_with_a_half_trained_run_and_does_nothing_twice(tmp_path, plain_push):
     out, actors = tmp_path / "out", plain_push[0]
     actors.with_suffix(".json").write_text(json.dumps(line()))

@@ -80,7 +80,7 @@ def write(given: argparse.Namespace, worker: Worker, all_jobs: tuple[Job, ...]) 
     """Tables, thinned curves, figures and the page, from what is there."""
     torch.set_num_threads(1)
     lines = yardstick.merge(given.results / "plain_loop.jsonl", given.out / "plain")
-    games = Games(given.out / "games.json", given.eval_episodes)
+    games = Games(given.out / "games.json", given.eval_episodes, lambda: worker.processes.stopping)
     results = Results(worker, all_jobs, lines, games)
     curves = list(results.curves())
     try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from marlctl.storage.files import write_whole
 from reference.plan import ALGOS
 from reference.results import Results, teams_of
 
@@ -24,12 +26,17 @@ def wanted(results: Results) -> Iterator[tuple[str, str, str]]:
 
 
 def draw(results: Results, folder: Path) -> list[str]:
-    """Draw every figure; their names."""
+    """Draw every figure that is not there as it would be; the names of all."""
+    memory = results.worker.out / "figures.json"  # which runs each figure was drawn from
+    known: dict[str, list[str]] = json.loads(memory.read_text(encoding="utf-8")) if memory.is_file() else {}
     drawn = []
     for scenario, metric, name in wanted(results):
-        jobs = [job for algo in ALGOS for job in results.of(f"{scenario}-{algo}")]
-        runs = [job.folder(results.worker.out).path for job in jobs]
-        look = ["--metric", metric, "--x", "episodes", "--smooth", str(SMOOTH), "--out", folder / name]
-        results.worker.processes.marlctl("plot", *runs, *look)
+        sides = [side for algo in ALGOS for side in results.sides(f"{scenario}-{algo}")]
+        path, keys = folder / name, [side.key for side in sides]
+        if not path.is_file() or known.get(str(path.resolve())) != keys:
+            look = ["--metric", metric, "--x", "episodes", "--smooth", str(SMOOTH), "--out", path]
+            results.worker.processes.marlctl("plot", *(side.path for side in sides), *look)
+            known[str(path.resolve())] = keys
+            write_whole(memory, (json.dumps(known) + "\n").encode())
         drawn.append(name)
     return drawn

@@ -19,7 +19,9 @@ from marlctl.rollout import Player
 from marlctl.rundir import RunFolder
 from marlctl.seeding import episode_seed
 from marlctl.storage.files import write_whole
+from reference.arrays import read_arrays
 from reference.plan import run_file
+from reference.work import Halted
 
 MODES: Mapping[str, Mode] = {"greedy": "greedy", "sampled": "sample"}
 
@@ -39,11 +41,11 @@ class PlainActors:
 
     def __init__(self, spec: EnvSpec, path: Path) -> None:
         self.spec = spec
-        with np.load(path, allow_pickle=False) as arrays:
-            self._layers = {
-                agent: [(arrays[f"{agent}.{i}.weight"].T, arrays[f"{agent}.{i}.bias"]) for i in (0, 2, 4)]
-                for agent in spec.names
-            }
+        arrays = read_arrays(path)
+        self._layers = {
+            agent: [(arrays[f"{agent}.{i}.weight"].T, arrays[f"{agent}.{i}.bias"]) for i in (0, 2, 4)]
+            for agent in spec.names
+        }
 
     def act(
         self,
@@ -94,8 +96,8 @@ class Side:
 class Games:
     """Plays games and remembers what came of them, so that each is played once."""
 
-    def __init__(self, memory: Path, episodes: int) -> None:
-        self._file, self._episodes = memory, episodes
+    def __init__(self, memory: Path, episodes: int, stopping: Callable[[], bool] = lambda: False) -> None:
+        self._file, self._episodes, self._stopping = memory, episodes, stopping
         self._known: dict[str, dict[str, float]] = json.loads(memory.read_text()) if memory.is_file() else {}
         self._new = 0
         self._envs: dict[str, BatchedEnv] = {}
@@ -113,6 +115,8 @@ class Games:
 
     def _remembered(self, key: str, find: Callable[[], dict[str, float]]) -> dict[str, float]:
         if key not in self._known:
+            if self._stopping():
+                raise Halted
             self._known[key] = find()
             self._new += 1
             if self._new % 50 == 0:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from typing import get_args
 
-from reference.intervals import Estimate
+from reference.intervals import Estimate, Verdict
 from reference.published import NOT_COMPARED, OTHER_WORLD
 from reference.tables import Beside, Compared, Meeting, Rise, Tables
 
@@ -16,6 +17,7 @@ WORDS = {
     "agent_ever": "agents ever there, %",
     "adversary_ever": "adversary ever there, %",
 }
+BOTH_SIDES = "this depends on both sides, so a lower number is not a worse team"
 BEGIN, END = "<!-- made by run.py: begin -->", "<!-- made by run.py: end -->"
 
 
@@ -31,11 +33,12 @@ def written(page: str, section: str) -> str:
 def section(tables: Tables, figures: Sequence[str]) -> str:
     """Everything that was found, in Markdown."""
     parts = [
+        ("In short", _in_short(tables)),
         ("Beside the plain loop, each in its own games", _compared(tables.own_games, "plain loop")),
         ("Against the same opponents", _against(tables)),
         ("MADDPG beside DDPG", _compared(tables.algorithms, "ddpg", "maddpg")),
         ("Many copies beside one", _compared(tables.copies, "one copy", "32 copies")),
-        ("Beside published numbers", _published(tables.published)),
+        ("Beside published numbers", _published(tables)),
         ("Predator and prey", _meetings(tables.predator_prey, "predators", "prey")),
         ("Physical deception", _meetings(tables.deception, "adversary", "agents")),
         ("Numbers that are worse than published ones", _explained(tables)),
@@ -43,6 +46,31 @@ def section(tables: Tables, figures: Sequence[str]) -> str:
         ("Curves", "\n".join(f"![{name.partition('.')[0]}](figures/{name})" for name in figures)),
     ]
     return "\n".join(f"## {title}\n\n{text}\n" for title, text in parts if text)
+
+
+def _in_short(tables: Tables) -> str:
+    """What the comparisons come to."""
+    adversarial = {row.scenario for row in tables.own_games if row.who != "total"}
+    together = [row for row in tables.own_games if row.scenario not in adversarial]
+    many = [row for row in tables.copies if "own games" not in row.who]
+    lines = [
+        _tally("Ours beside the plain loop where all play together", together),
+        _tally("Ours beside the plain loop against the same opponents", tables.against_plain),
+        _tally("32 copies beside one", many),
+        _tally("MADDPG beside DDPG where all play together", tables.algorithms),
+    ]
+    return "\n".join(f"- {line}" for line in lines if line)
+
+
+def _tally(title: str, rows: Sequence[Compared]) -> str:
+    """How many are better, alike and worse, and which are worse."""
+    known = [row for row in rows if row.gap and row.gap.half is not None]
+    if not known:
+        return ""
+    found = {verdict: [row for row in known if row.verdict == verdict] for verdict in get_args(Verdict)}
+    worse = ", ".join(f"{row.scenario} {row.algo} {row.who} {row.mode}" for row in found["worse"])
+    counts = ", ".join(f"{verdict} {len(there)}" for verdict, there in found.items() if there)
+    return f"{title}, {len(known)} intervals: {counts}{f' ({worse})' if worse else ''}."
 
 
 def shown(value: Estimate | None) -> str:
@@ -64,16 +92,16 @@ def _seeds(row: Compared) -> str:
     return f"{row.ours.n} / {row.theirs.n}" if row.theirs else str(row.ours.n)
 
 
+def _gap(row: Compared) -> str:
+    return ", ".join(text for text in (shown(row.gap), row.gap and row.verdict) if text)
+
+
 def _compared(rows: Sequence[Compared], theirs: str, ours: str = "ours") -> str:
     """Greedy and sampled side by side."""
     lines = []
     for (scenario, algo, who), group in groupby(rows, key=lambda row: (row.scenario, row.algo, row.who)):
         modes = list(group)
-        cells = [
-            cell
-            for row in modes
-            for cell in (shown(row.ours), shown(row.theirs), shown(row.gap) and f"{shown(row.gap)}, {row.verdict}")
-        ]
+        cells = [cell for row in modes for cell in (shown(row.ours), shown(row.theirs), _gap(row))]
         lines.append([scenario, algo, who, *cells, _seeds(modes[0])])
     titles = [f"{what}, {mode}" for mode in ("greedy", "sampled") for what in (ours, theirs, "difference")]
     return table(["scenario", "algorithm", "return of", *titles, "seeds"], lines)
@@ -108,7 +136,7 @@ def _any(rows: Sequence[Meeting], what: str) -> bool:
     return any(what in row.published for row in rows)
 
 
-def _published(rows: Sequence[Beside]) -> str:
+def _published(tables: Tables) -> str:
     lines = [
         [
             row.number.run,
@@ -120,28 +148,36 @@ def _published(rows: Sequence[Beside]) -> str:
             row.number.source,
             row.number.convention,
         ]
-        for row in rows
+        for row in tables.published
     ]
     titles = ["run", "what", "published", "ours, sampled", "ours, greedy", "plain loop, sampled"]
     text = table([*titles, "ours with soft actions, sampled", "source", "what is counted"], lines)
     left_out = "\n".join(f"- {reason}." for reason in NOT_COMPARED)
-    return f"{text}\n\nNot compared:\n\n{left_out}" if text else ""
+    told, not_told = tables.listeners["told"], tables.listeners["not told"]
+    talk = (
+        f"In simple_speaker_listener a hand-written listener that knows its landmark earns {told:.1f} in all, and one "
+        f"that is told nothing and goes to the middle of the three {not_told:.1f} (`reference/bounds.py`). The logs "
+        f"count these as {2 * told:.1f} and {2 * not_told:.1f}."
+    )
+    return f"{text}\n\n{talk}\n\nNot compared:\n\n{left_out}" if text else ""
 
 
 def _explained(tables: Tables) -> str:
     lines = [_explanation(row) for row in tables.published if row.below]
-    behind = [
-        f"{row.scenario}, {row.first} against {row.others}: {WORDS[each]} "
-        f"{shown(row.found[each])}, {row.published[each]:g} in the paper"
-        for row in [*tables.predator_prey, *tables.deception]
-        if row.mode == "sampled"
-        for each in row.found
-        if each in row.published and row.found[each].mean < row.published[each]
-    ]
-    if behind:
-        reason = f"A number here depends on both sides, so a lower one is not a worse team; {OTHER_WORLD}."
-        lines.append("\n".join([f"- Cross-play tables. {reason}", *(f"  - {line}" for line in behind)]))
+    games = [row for row in [*tables.predator_prey, *tables.deception] if row.mode == "sampled"]
+    for (scenario, what), group in groupby(_lower(games), key=lambda found: (found[0].scenario, found[1])):
+        cases = "; ".join(
+            f"{row.first} against {row.others} {shown(row.found[what])}, published {row.published[what]:g}"
+            for row, _ in group
+        )
+        lines.append(f"- `{scenario}`, {WORDS[what]}: {cases}. What differs: {BOTH_SIDES}; {OTHER_WORLD}.")
     return "\n".join(lines)
+
+
+def _lower(rows: Sequence[Meeting]) -> list[tuple[Meeting, str]]:
+    """Rows of cross-play tables and what in them is lower than published, by scenario and measure."""
+    lower = [(row, what) for row in rows for what, value in row.published.items() if row.found[what].mean < value]
+    return sorted(lower, key=lambda found: (found[0].scenario, found[1]))
 
 
 def _explanation(row: Beside) -> str:
@@ -154,7 +190,7 @@ def _explanation(row: Beside) -> str:
     if row.soft:
         worse = (row.soft.mean < row.number.value) == row.number.more_is_better
         facts.append(f"with soft actions ours reach {shown(row.soft)}, {'also worse' if worse else 'not worse'}")
-    return f"- `{row.number.run}`, {row.number.what}: {'; '.join(facts)}. Why: {row.number.why}."
+    return f"- `{row.number.run}`, {row.number.what}: {'; '.join(facts)}. What differs: {row.number.why}."
 
 
 def _rises(rows: Sequence[Rise]) -> str:

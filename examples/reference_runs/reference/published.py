@@ -16,8 +16,8 @@ README = "README of RL_Testing_Noise_ASRN, one run of openai/maddpg"
 SOFT = "openai/maddpg executes the soft action vector, forces and messages of any size; MPE2 takes one choice a step"
 SLOWER = "MPE2 moves first and then changes the velocity, so that every action comes into effect one step later"
 OTHER_WORLD = (
-    "the paper's tables were made before its code and environments were released, and the authors say that the "
-    "released code gives other results"
+    "MPE2's physics are not openai's, our notes of the paper do not say how exactly it counts, and its authors say "
+    "that their released code gives other results"
 )
 
 
@@ -60,7 +60,7 @@ class Published:
     convention: str
     measure: str
     more_is_better: bool | None = None  # None: a sum over opponents, which says how a game went and not who is good
-    why: str = ""  # why ours may be worse
+    why: str = ""  # what is different here, where ours is worse
 
 
 def _log(
@@ -74,8 +74,8 @@ def _paper(run: str, what: str, value: float, convention: str, measure: str, *, 
 
 
 NAVIGATION = "sum over landmarks of the distance to the nearest agent, mean over steps"
-COLLISIONS = "pairs of agents that touch, mean over steps; the paper does not say how it counts"
-TALK = "at the last step, within 0.1 of the landmark; the paper does not say how near"
+COLLISIONS = "pairs of agents that touch, mean over steps; how the paper counts is not in our notes"
+TALK = "at the last step, within 0.1 of the landmark; how near the paper means is not in our notes"
 ZERO_SUM = "sum over agents that play against each other: not a measure of skill"
 
 PUBLISHED = (
@@ -97,7 +97,7 @@ PUBLISHED = (
         "-distance², each agent gets the sum of both and those are summed: twice MPE2's total",
         "twice the total",
         better=True,
-        why=f"{SOFT}: a soft message carries gradients that one choice does not; {SLOWER}",
+        why=f"{SOFT}, so the message is one of three words; {SLOWER}",
     ),
     _log(
         "simple_reference",
@@ -140,7 +140,7 @@ PUBLISHED = (
 # Why other numbers that one meets are not in the table.
 NOT_COMPARED = (
     "simple_tag, 20.7 in the logs: that run's reward may have been altered, and a sum over opponents is no measure",
-    "simple_world_comm: nobody published a number for it",
+    "simple_world_comm: we know of no published number",
     "EPyMARL's numbers: rewards divided by the number of agents, and 2 to 20 million steps",
     "predator and prey with a prey 100 % faster (0.2 to 0.4 touches in the paper): MPE2 has no option for the prey's "
     "speed. The stock prey, with 1.3 against 1.0, is the paper's prey that is 30 % faster",

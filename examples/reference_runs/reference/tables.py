@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from reference import published
+from reference.bounds import listener
 from reference.games import OLD_REWARDS, Side
 from reference.intervals import Estimate, crossed, difference, estimate, verdict
 from reference.plan import ALGOS, ONE_COPY
@@ -15,6 +16,7 @@ from reference.published import Published
 from reference.results import Curve, Results, teams_of
 
 MODES = ("greedy", "sampled")
+UNJUDGED = ""  # a return that depends on opponents who differ
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Tables:
     deception: list[Meeting]
     published: list[Beside]
     rises: list[Rise]
+    listeners: dict[str, float]  # what hand-written ones earn in simple_speaker_listener
 
 
 def make(results: Results, curves: Sequence[Curve]) -> Tables:
@@ -87,6 +90,7 @@ def make(results: Results, curves: Sequence[Curve]) -> Tables:
         deception=list(_deception(results)),
         published=list(_published(results)),
         rises=list(_rises(results, curves)),
+        listeners={name: listener(told=told, episodes=1000) for name, told in (("told", True), ("not told", False))},
     )
 
 
@@ -111,7 +115,8 @@ def _own_games(results: Results) -> Iterator[Compared]:
                 for mode in MODES:
                     if ours := results.returns(name, who, mode):
                         plain = results.plain_returns(scenario, algo, who, mode)
-                        yield _compare((scenario, algo, who, mode), ours, plain)
+                        row = _compare((scenario, algo, who, mode), ours, plain)
+                        yield row if len(teams_of(name)) == 1 else replace(row, verdict=UNJUDGED)
 
 
 def _algorithms(results: Results) -> Iterator[Compared]:
@@ -137,8 +142,8 @@ def _judge(results: Results, where: tuple[str, str], ours: list[Side], theirs: l
     if not (ours and theirs):
         return
     first, second = teams_of(ours[0].run)
-    for mode in MODES:
-        for team in (first, second):
+    for team in (first, second):
+        for mode in MODES:
             scores = []
             for side in (ours, theirs):
                 if team == first:
@@ -191,8 +196,9 @@ def _copies(results: Results) -> Iterator[Compared]:
         for who in _everybody(many):
             for mode in MODES:
                 label = who if len(teams_of(many)) == 1 else f"{who}, own games"
-                where = (scenario, "maddpg", label, mode)
-                yield _compare(where, results.returns(many, who, mode), results.returns(one, who, mode))
+                returns = [results.returns(name, who, mode) for name in (many, one)]
+                row = _compare((scenario, "maddpg", label, mode), *returns)
+                yield row if label == who else replace(row, verdict=UNJUDGED)
 
 
 def _predator_prey(results: Results) -> Iterator[Meeting]:
