@@ -59,7 +59,8 @@ class Stopwatch:
     def facts(self) -> dict[str, Any]:
         """How much was measured, and what came before it, which is not."""
         begin = self.begin or (0, self.started)
-        return {"steps": self.end[0] - begin[0], "warm_up_seconds": round(begin[1] - self.started, 2)}
+        steps = max(0, self.end[0] - begin[0])  # there is no end before the first step that counts
+        return {"steps": steps, "warm_up_seconds": round(begin[1] - self.started, 2)}
 
 
 def repeat(action: Callable[[], object], steps: int, seconds: float, *, warm: int = 1) -> float:

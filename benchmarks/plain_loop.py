@@ -115,7 +115,7 @@ def main() -> None:
                 agents.update()
             watch.count(1)
     except Enough:
-        tell(watch.rate, **watch.facts)
+        tell(watch.rate, num_envs=1, **watch.facts)
 
 
 if __name__ == "__main__":

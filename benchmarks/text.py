@@ -61,7 +61,8 @@ def training(results: Results) -> Table:
     lines = [
         [
             row.contestant,
-            "default" if row.threads is None else str(row.threads),
+            f"{row.facts.get('num_envs', 0):g}",
+            _threads(row),
             _middle(row),
             spread(row.spread),
             str(row.spread.rounds if row.spread else 0),
@@ -72,9 +73,13 @@ def training(results: Results) -> Table:
     ]
     return Table(
         "Training, steps a second",
-        ("contestant", "threads", "median", "spread", "rounds", "warm-up, s", "torch"),
+        ("contestant", "environments", "threads", "median", "spread", "rounds", "warm-up, s", "torch"),
         lines,
     )
+
+
+def _threads(row: Row) -> str:
+    return str(row.threads) if row.threads else f"{row.facts['threads']:g} (default)" if "threads" in row.facts else ""
 
 
 def environments(results: Results) -> Table:

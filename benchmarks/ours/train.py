@@ -26,12 +26,12 @@ def main() -> None:
     asked = settings()
     begin = time.perf_counter()
     command = [sys.executable, "-m", "marlctl", "train", "--algo", "maddpg", "--scenario", asked["scenario"]]
-    child = subprocess.Popen([*command, "--exp-name", "bench", "--quiet"])
+    child = subprocess.Popen([*command, "--exp-name", "bench", "--quiet", *asked.get("more", ())])
     try:
         folder = Path("runs") / asked["scenario"] / "maddpg" / "bench"
         if asked["seconds"] is None:
             finish(child, 0)
-            tell(time.perf_counter() - begin, "s", rows=len(timings(folder)), steps=timings(folder)[-1]["step"])
+            tell(time.perf_counter() - begin, "s", steps=timings(folder)[-1]["step"], **chosen(folder))
             return
         rows = watch(child, folder, asked["seconds"])
         child.send_signal(signal.SIGINT)

@@ -55,7 +55,7 @@ def main() -> None:
             eval_steps=1, eval_loop=1, verbose=False,
         )  # fmt: skip
     except Enough:
-        tell(watch.rate, updates=updates[0], **watch.facts)
+        tell(watch.rate, num_envs=1, updates=updates[0], **watch.facts)
 
 
 if __name__ == "__main__":

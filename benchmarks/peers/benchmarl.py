@@ -82,7 +82,7 @@ def main() -> None:
     try:
         experiment.run()
     except Enough:
-        tell(watch.rate, groups=groups, frames_an_iteration=frames, **watch.facts)
+        tell(watch.rate, num_envs=asked["envs"], groups=groups, frames_an_iteration=frames, **watch.facts)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def main() -> None:
             agents.train(STEPS // asked["envs"])
             watch.count(STEPS // asked["envs"] * asked["envs"])
     except Enough:
-        tell(watch.rate, updates=updates[0], **watch.facts)
+        tell(watch.rate, num_envs=asked["envs"], updates=updates[0], **watch.facts)
         sys.stdout.flush()
         os._exit(0)  # its threads do not end by themselves
 
