@@ -55,7 +55,7 @@ CONTESTANTS = (
     Contestant("envs", "mpe2", "peers.mpe2", {"seconds": 0.6}, peer="mpe2"),
     Contestant("envs", "VMAS", "peers.vmas", {"seconds": 0.4, "copies": COPIES}, BOTH, "benchmarl", "vmas"),
     Contestant("envs", "JaxMARL", "peers.jaxmarl", {"seconds": 0.4, "copies": COPIES}, (None,), "jaxmarl", "jaxmarl"),
-    Contestant("growth", "agents", "ours.growth", {"seconds": 1.5, "agents": [3, 6, 12, 24, 48]}),
+    Contestant("growth", "agents", "ours.growth", {"seconds": 2.5, "agents": [3, 6, 12, 24, 48]}),
     Contestant("growth", "copies", "ours.growth", {"seconds": 1.5, "copies": [1, 4, 16, 64, 256]}),
     Contestant("growth", "threads", "ours.growth", {"seconds": 3, "thread_counts": [1, 2]}),
     Contestant("memory", "ring", "ours.memory", {"rows": 1_000_000}),

@@ -24,7 +24,7 @@ def draw(results: Results, path: Path) -> None:
 
 
 def _training(axes: Axes, found: list[Row]) -> None:
-    axes.set(title="training, steps/s (median, spread)", xscale="log")
+    axes.set(title="training, steps/s (median, spread)")
     names = list(dict.fromkeys(row.contestant for row in found))
     measured = [(name, row.spread) for name in names if (row := best(found, name)) and row.spread]
     for place, (name, spread) in enumerate(reversed(measured)):
@@ -32,7 +32,8 @@ def _training(axes: Axes, found: list[Row]) -> None:
         axes.barh(place, spread.middle, xerr=reach, color=OURS if name.startswith("marlctl") else OTHERS[0])
         axes.annotate(f"{spread.middle:,.0f}", (spread.high, place), (4, 0), textcoords="offset points", va="center")
     axes.set_yticks(range(len(measured)), [name for name, _ in reversed(measured)])
-    axes.margins(x=0.25)
+    axes.margins(x=0.2)
+    axes.locator_params(axis="x", nbins=4)
 
 
 def _environments(axes: Axes, found: list[Row]) -> None:

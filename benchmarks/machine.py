@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,18 @@ def describe() -> dict[str, Any]:
         "system": platform.system(),
         "python": platform.python_version(),
         "versions": {name: metadata.version(name) for name in PACKAGES},
+        "commit": _commit(),
         "settings": {name: os.environ[name] for name in SETTINGS if name in os.environ},
     }
+
+
+def _commit() -> str:
+    """The state of marlctl's source, where that is known."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
 
 
 def _cpu() -> str:

@@ -71,6 +71,8 @@ def read(path: Path) -> Results:
             return Results(whole["machine"], tuple(Measurement(**row) for row in whole["measurements"]))
         rows = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
         machine = {**rows[-1]["machine"]} if rows else {}
+        commits = dict.fromkeys(row["machine"].get("commit", "unknown") for row in rows)
+        machine["commit"] = " and ".join(commits)
         for row in rows:
             if row.pop("machine").get("cpu") != machine.get("cpu"):
                 raise BenchmarkError(f"{path} holds results of two machines; begin another file with --fresh")

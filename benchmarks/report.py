@@ -52,7 +52,7 @@ Ratios are indicative: no two libraries do quite the same.
   checkpoints are off. It collects 1 000 (PettingZoo) or 10 000 (VMAS) frames, then makes the updates due for them.
 - XuanCe ships no MADDPG configuration for simple_tag, hence simple_spread, which has three agents; compare it with
   marlctl on simple_spread.
-- JaxMARL's and VMAS's scenarios are rewrites of MPE with small differences in physics and observations.
+- JaxMARL's and VMAS's scenarios are rewrites of MPE. VMAS's dynamics differ from mpe2's; JaxMARL's were not compared.
 """
 
 
@@ -83,7 +83,8 @@ def _machine(results: Results) -> str:
     settings = ", ".join(f"`{name}={value}`" for name, value in m.get("settings", {}).items()) or "none"
     return (
         f"Machine: {m.get('cpu')}; {m.get('cores')} cores, {m.get('memory_gb')} GB, no GPU used; Python "
-        f"{m.get('python')}; {versions}. Settings of the machine that libraries heed: {settings}.\n"
+        f"{m.get('python')}; {versions}; source at {m.get('commit')}. "
+        f"Settings of the machine that libraries heed: {settings}.\n"
     )
 
 

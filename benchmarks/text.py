@@ -61,7 +61,7 @@ def training(results: Results) -> Table:
     lines = [
         [
             row.contestant,
-            f"{row.facts.get('num_envs', 0):g}",
+            f"{row.facts['num_envs']:g}" if "num_envs" in row.facts else "–",
             _threads(row),
             _middle(row),
             spread(row.spread),
@@ -141,12 +141,13 @@ def memory(results: Results) -> Table:
             spread(r.spread),
             limits.get(str(r.setting.get("what")), ""),
             f"{r.facts['seconds']:.2f}" if "seconds" in r.facts else "",
+            number(r.facts["written_mb"]) if "written_mb" in r.facts else "",
         ]
         for r in rows(results, "memory")
     ]
     return Table(
         "Memory: a ring of a million transitions of simple_tag, and a save's own, MB",
-        ("what", "MB", "spread", "allowed", "seconds"),
+        ("what", "MB", "spread", "allowed", "seconds", "MB written"),
         lines,
     )
 

@@ -120,6 +120,33 @@ def test_a_contestant_in_a_process_of_its_own_hands_over_its_numbers(tmp_path):
     assert all(m.value > 0 and m.unit == "steps/s" and m.versions["torch"] for m in found)
 
 
+def test_the_ring_is_as_large_as_its_arrays_and_a_later_save_writes_only_what_is_new(tmp_path):
+    ring = Contestant("memory", "ring", "ours.memory", {"rows": 40_000})
+    full, first, later = Runner(tmp_path).run(Job(ring, None, 1))
+    assert full.value == pytest.approx(full.facts["array_mb"], rel=0.2)
+    assert [m.setting["what"] for m in (full, first, later)] == ["ring", "first save", "next save"]
+    assert 0 < later.facts["written_mb"] < first.facts["written_mb"] / 2
+
+
+@pytest.mark.slow
+def test_a_run_stopped_by_the_clock_tells_its_steps_and_settings(tmp_path):
+    more = ["--threads", "1", "--num-envs", "8", "--set", "algo.warmup=1024", "--set", "algo.capacity=5000"]
+    train = Contestant("train", "ours", "ours.train", {"scenario": "simple_spread", "seconds": 0.5, "more": more})
+    (row,) = Runner(tmp_path).run(Job(train, None, 1))
+    assert row.error is None
+    assert row.value > 0 and row.facts["steps"] > 0
+    assert (row.facts["num_envs"], row.facts["threads"]) == (8, 1)
+
+
+@pytest.mark.slow
+def test_the_rate_of_an_update_is_its_work_by_its_time(tmp_path):
+    growth = Contestant("growth", "agents", "ours.growth", {"seconds": 0.1, "agents": [2], "thread_counts": [1]})
+    update, threads = Runner(tmp_path).run(Job(growth, 1, 1))
+    assert update.facts["gflop_a_second"] == pytest.approx(update.facts["mflop"] / update.value)
+    assert update.facts["mflop"] == update_flops([12, 12], [5, 5]) / 1e6
+    assert threads.setting == {"what": "threads", "threads": 1}
+
+
 def test_a_contestant_that_fails_is_a_row_that_says_so_without_naming_folders(tmp_path):
     (row,) = Runner(tmp_path).run(Job(Contestant("train", "broken", "peers.no_such_peer"), 2, 1))
     assert row.value is None
