@@ -14,7 +14,9 @@ from benchmarks.records import BenchmarkError, append, read
 from benchmarks.schedule import ROOT, Runner, jobs
 from benchmarks.text import tables
 
-app = typer.Typer(pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
+app = typer.Typer(
+    add_completion=False, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
+)
 
 Only = Annotated[list[str] | None, typer.Option("--only", help=f"Part to run, again for more: {', '.join(PARTS)}.")]
 Peers = Annotated[
