@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ else:
 Values = dict[str, dict[str, Any]]
 OWNERS = ("run", "env", "algo", "policy")
 # What a continued run may change: none of it alters a number that was or will be computed.
+COPIES = 32  # more are hardly faster, and an update each 100 steps soon means several at once
+THREADS = 2  # networks of the usual size do not profit from more
 FREE = ("num_episodes", "steps", "save_rate", "keep")
 
 
@@ -41,7 +44,12 @@ class Run:
     num_episodes: int | None = option(None, "episodes to train for (60000 unless steps is given)", low=1)
     steps: int | None = option(None, "environment steps to train for, instead of episodes", low=1)
     max_episode_len: int | None = option(None, "steps an episode has at most, instead of the scenario's own", low=1)
-    num_envs: int = option(1, "copies of the environment stepped together", low=1, high=65536)
+    num_envs: int = option(
+        0,
+        "copies of the environment stepped together; 0 takes 32, or 1 of a scenario without arrays",
+        low=0,
+        high=65536,
+    )
     num_adversaries: int | None = option(None, "how many of the first agents are adversaries", low=0)
     init_from: str | None = option(None, "run whose weights to start from")
     eval_every: int = option(1000, "episodes between evaluations; 0 never evaluates", low=0)
@@ -52,7 +60,9 @@ class Run:
     keep: int = option(2, "newest checkpoints to keep beside the best", low=1)
     save_replay: bool = option(True, "keep the replay buffer in checkpoints, for exact resumption")
     device: str = option("cpu", "torch device to learn on")
-    threads: int = option(1, "threads torch may use; with more, other numbers may come out", low=1, high=1024)
+    threads: int = option(
+        0, "threads torch may use; another number, other rounding; 0 takes 2 if there are 2 cores", low=0, high=1024
+    )
 
 
 @dataclass(frozen=True)
@@ -130,7 +140,14 @@ def resolve(values: Values) -> Config:
     policy = {str(pattern): str(source) for pattern, source in values.get("policy", {}).items()}
     if run.num_episodes is None and run.steps is None:
         run = dataclasses.replace(run, num_episodes=60_000)
+    copies = run.num_envs or (min(COPIES, run.num_episodes or COPIES) if hasattr(env, "make_batch") else 1)
+    run = dataclasses.replace(run, num_envs=copies, threads=run.threads or min(THREADS, _cores()))
     return Config(run, env, algo, policy)
+
+
+def _cores() -> int:
+    """Those this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def continued(saved: Values, given: Values) -> Config:

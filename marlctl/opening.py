@@ -19,6 +19,8 @@ from marlctl.policies import Hosted, adopt, load_saved, players
 from marlctl.records import EnvSpec, Replay, Rollout
 from marlctl.rundir import RunFolder, create, is_run
 
+ARRAYS = 4  # rows a copy has about at once: as the physics computes them (twice as wide), as they are seen and stored
+
 
 def start(
     config: Config, save_dir: Path, name: str | None, *, force: bool = False, command: str = ""
@@ -37,7 +39,7 @@ def rehearse(config: Config) -> tuple[EnvSpec, EnvSpec]:
     """Check all that can be checked without a folder; the whole game, and what the learner sees of it."""
     env, whole = open_env(config, 1)
     env.close()
-    check_room(memory_kind(config), env.spec)
+    check_room(memory_kind(config), env.spec, config.run.num_envs)
     learner = build(config, env.spec)
     if config.run.init_from:
         take_weights(learner, env.spec, config.run.init_from)
@@ -117,15 +119,20 @@ def memory_kind(config: Config) -> Replay | Rollout:
     return kind
 
 
-def check_room(kind: Replay | Rollout, spec: EnvSpec) -> None:
-    """Refuse a ring that the machine cannot hold before it is filled for hours."""
-    needed = row_bytes(spec) * kind.capacity if isinstance(kind, Replay) else 0
+def check_room(kind: Replay | Rollout, spec: EnvSpec, copies: int) -> None:
+    """Refuse what the machine cannot hold before it is filled for hours."""
+    row = row_bytes(spec)
+    rows = kind.capacity if isinstance(kind, Replay) else kind.steps * copies
+    needs = {
+        "the replay memory": (row * rows, "a smaller capacity, a shorter budget or fewer copies"),
+        f"{copies:,} copies of the environment": (row * copies * ARRAYS, "fewer (--num-envs)"),
+    }
     free = free_memory()
-    if free is not None and needed > free:
-        raise ConfigError(
-            f"the replay memory would need {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; "
-            "choose a smaller capacity or a shorter budget"
-        )
+    for what, (needed, instead) in needs.items():
+        if free is not None and needed > free:
+            raise ConfigError(
+                f"{what} would need {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; choose {instead}"
+            )
 
 
 def free_memory() -> int | None:

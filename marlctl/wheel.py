@@ -79,7 +79,7 @@ class Wheel:
         self.env, self.spec = open_env(config, run.num_envs, folder)
         self.learner: Learner = build(config, self.env.spec)
         kind = memory_kind(config)
-        check_room(kind, self.env.spec)
+        check_room(kind, self.env.spec, config.run.num_envs)
         self.memory = make_memory(kind, self.env.spec, run.num_envs, run.seed)
         self.executor = Serial()
         self.player = Player(self.env, self.learner, seed=run.seed, mode="explore", whole=self.spec)

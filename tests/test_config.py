@@ -160,7 +160,7 @@ def test_a_value_set_to_none_stays_none_when_it_is_read_back(tmp_path, monkeypat
         (merge(TOY, {"algo": {"lr": -1}, "env": {"size": 0}}), "env.size is 0"),
         (merge(TOY, {"algo": {"lr": -1}}), "algo.lr is -1; it must be a number above 0"),
         (merge(TOY, {"run": {"steps": 5, "num_episodes": 5}}), "a run has one budget"),
-        (merge(TOY, {"run": {"num_envs": 0}}), "run.num_envs is 0"),
+        (merge(TOY, {"run": {"num_envs": -1}}), "run.num_envs is -1"),
         (merge(TOY, {"run": {"seed": 2**63}}), "run.seed is"),
     ],
 )

@@ -326,11 +326,15 @@ def test_room_is_what_can_be_had_and_an_unknown_amount_refuses_nothing(monkeypat
     spec = load_saved(toy_run).spec
     monkeypatch.setattr(opening, "free_memory", lambda: 1000)
     with pytest.raises(ConfigError, match=r"0\.0 GB are free"):
-        check_room(Replay(1000, 1, 1, 1), spec)
-    check_room(Replay(1, 1, 1, 1), spec)
-    check_room(Rollout(1000), spec)
+        check_room(Replay(1000, 1, 1, 1), spec, 1)
+    check_room(Replay(1, 1, 1, 1), spec, 1)
+    check_room(Rollout(1), spec, 1)
+    with pytest.raises(ConfigError, match="the replay memory would need"):
+        check_room(Rollout(1000), spec, 1)
+    with pytest.raises(ConfigError, match=r"1,000 copies of the environment would need .*choose fewer"):
+        check_room(Replay(1, 1, 1, 1), spec, 1000)
     monkeypatch.setattr(opening, "free_memory", lambda: None)
-    check_room(Replay(10**12, 1, 1, 1), spec)
+    check_room(Replay(10**12, 1, 1, 1), spec, 1)
 
 
 def test_what_the_file_cache_holds_counts_as_free():

@@ -38,7 +38,10 @@ MaxEpisodeLen = Annotated[
     str | None,
     _flag("--max-episode-len", help="Steps an episode has at most (default: the scenario's own).", panel=GAME),
 ]
-NumEnvs = Annotated[str | None, _flag("--num-envs", help="Copies of the environment stepped together.", panel=GAME)]
+NumEnvs = Annotated[
+    str | None,
+    _flag("--num-envs", help="Copies of the environment stepped together (default 32 in arrays, else 1).", panel=GAME),
+]
 NumAdversaries = Annotated[
     str | None,
     _flag(
@@ -73,7 +76,9 @@ InitFrom = Annotated[
     _flag("--init-from", autocompletion=complete.runs, help="Start from the weights of this run.", panel=LEARNING),
 ]
 Device = Annotated[str | None, _flag("--device", help="Torch device (default cpu).", panel=LEARNING)]
-Threads = Annotated[str | None, _flag("--threads", help="Threads torch may use (default 1).", panel=LEARNING)]
+Threads = Annotated[
+    str | None, _flag("--threads", help="Threads torch may use (default 2, or 1 on one core).", panel=LEARNING)
+]
 Config = Annotated[Path | None, _flag("--config", help="Run file in TOML; flags win over it.", panel=LEARNING)]
 Set = Annotated[
     list[str] | None,

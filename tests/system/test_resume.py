@@ -15,14 +15,17 @@ KINDS = {
     "toy, on-policy": {"run": {"num_envs": 2, "max_episode_len": 2}, "algo": {"on_policy": True, "update_every": 9}},
     "toy, a random agent": {**TOY, "policy": {"agent_2": "random"}},
     "toy, time limit of our own": {**TOY, "run": {"max_episode_len": 5}},
-    "maddpg": {"run": {"algo": "maddpg", "scenario": "simple_tag", "eval_episodes": 2, "eval_every": 5}, "algo": SMALL},
+    "maddpg": {
+        "run": {"algo": "maddpg", "scenario": "simple_tag", "num_envs": 1, "eval_episodes": 2, "eval_every": 5},
+        "algo": SMALL,
+    },
     "maddpg, drifting noise": {
         "run": {"algo": "maddpg", "scenario": "simple_speaker_listener", "eval_episodes": 2, "num_envs": 2},
         "env": {"continuous_actions": True},
         "algo": {**SMALL, "noise": "ou", "noise_decay": 0.999},
     },
     "ddpg": {
-        "run": {"algo": "ddpg", "scenario": "simple_adversary", "eval_episodes": 2, "eval_every": 5},
+        "run": {"algo": "ddpg", "scenario": "simple_adversary", "num_envs": 1, "eval_episodes": 2, "eval_every": 5},
         "algo": SMALL,
     },
 }
