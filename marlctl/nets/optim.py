@@ -14,8 +14,9 @@ def clip_parts(flat: Tensor, lengths: list[int], limit: float) -> Tensor:
     """Scale each tensor of each unit to at most `limit` in L2 norm, as the original does (not the whole)."""
     if limit == 0:
         return flat
-    parts = torch.split(flat, lengths, dim=1)
-    return torch.cat([part * (limit / part.norm(dim=1, keepdim=True).clamp(min=limit)) for part in parts], dim=1)
+    norms = torch.stack([part.norm(dim=1) for part in torch.split(flat, lengths, dim=1)], dim=1)
+    scale = limit / norms.clamp(min=limit)
+    return flat * scale.repeat_interleave(torch.tensor(lengths, device=flat.device), dim=1)
 
 
 def polyak(target: Tensor, online: Tensor, tau: float) -> None:

@@ -65,4 +65,5 @@ def _columns(seen: Mapping[str, Sequence[str]], layouts: Sequence[Layout]) -> Te
 
 def _take(joint: Tensor, columns: Tensor) -> Tensor:
     """(rows, width) as each unit sees it: (units, rows, columns)."""
-    return torch.nn.functional.pad(joint, (0, 1))[:, columns].transpose(0, 1)
+    wide = torch.nn.functional.pad(joint, (0, 1))
+    return wide.index_select(1, columns.flatten()).unflatten(1, columns.shape).transpose(0, 1)
