@@ -54,7 +54,9 @@ class Layout:
         return Joint(np.zeros((*shape, self.width), dtype), self)
 
     def join(self, parts: Mapping[str, Array]) -> Joint:
-        """Put the agents' own arrays side by side; an agent that is missing gets zeros."""
+        """The agents' own arrays side by side, as they are if they lie so; an agent that is missing gets zeros."""
+        if isinstance(parts, Joint) and parts.layout is self:
+            return parts
         first = next(iter(parts.values()))
         scalar = isinstance(next(iter(self.columns.values())), int)
         joint = self.zeros(*(first.shape if scalar else first.shape[:-1]), dtype=first.dtype)
