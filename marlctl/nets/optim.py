@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from marlctl.records import State
+from marlctl.records import Array, State
 
 
-def clip_parts(flat: Tensor, lengths: list[int], limit: float) -> Tensor:
-    """Scale each tensor of each unit to at most `limit` in L2 norm, as the original does (not the whole)."""
+def clip_parts(flat: Array, lengths: Sequence[int], limit: float) -> Array:
+    """Scale each tensor of each unit to at most `limit` in L2 norm, as the original does (not the whole).
+
+    In numpy, which adds up the parts of an array in one call; torch would take one for each.
+    """
     if limit == 0:
         return flat
-    norms = torch.stack([part.norm(dim=1) for part in torch.split(flat, lengths, dim=1)], dim=1)
-    scale = limit / norms.clamp(min=limit)
-    return flat * scale.repeat_interleave(torch.tensor(lengths, device=flat.device), dim=1)
+    starts = np.cumsum([0, *lengths[:-1]])
+    norms = np.sqrt(np.add.reduceat(np.square(flat), starts, axis=1))
+    scale = limit / np.maximum(norms, limit)
+    return flat * np.repeat(scale.astype(flat.dtype), lengths, axis=1)
 
 
 def polyak(target: Tensor, online: Tensor, tau: float) -> None:

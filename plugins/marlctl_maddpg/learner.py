@@ -153,7 +153,7 @@ class MADDPGLearner:
 
         actor, own = self.actor_shape.layers(self.actor[u]), self.views.own(obs, u)
         policy = Trace(self.actor_shape, actor, affine(own, *actor[0]))
-        how: dict[str, Any] = {"noise": self._noise(units, rows, "actor", round), "mask": self._mask(batch.mask, u)}
+        how: dict[str, Any] = {"noise": self._noise(u, rows, "actor", round), "mask": self._mask(batch.mask, u)}
         # With its own action in place of the one taken, only that much changes in the critic's first layer.
         change = heads.action(policy.out, u, **how) - heads.spread(action, u)
         action_weights = self.views.action_weights(critic[0][0], u)
@@ -166,24 +166,19 @@ class MADDPGLearner:
         pull = heads.back(slope, policy.out, u, **how) + 2 * logits * weight.unsqueeze(2)
         actor_gradient = policy.parameters(own, policy.back(pull))
 
-        limit = self.options.clip
-        vectors = torch.cat(
-            [
-                clip_parts(actor_gradient, self.actor_shape.lengths, limit),
-                clip_parts(critic_gradient, self.critic_shape.lengths, limit),
-            ],
-            dim=1,
-        )
+        lengths = [*self.actor_shape.lengths, *self.critic_shape.lengths]
+        gradient = torch.cat([actor_gradient, critic_gradient], dim=1).cpu().numpy()
+        vectors = clip_parts(gradient, lengths, self.options.clip)
         figures = torch.stack([penalty - value, error.square(), q], dim=2) * weight.unsqueeze(2)
         return {
             unit: Gradient(vector, dict(zip(FIGURES, numbers, strict=True)), self._parts)
-            for unit, vector, numbers in zip(units, vectors.cpu().numpy(), figures.sum(1).tolist(), strict=True)
+            for unit, vector, numbers in zip(units, vectors, figures.sum(1).tolist(), strict=True)
         }
 
     def _target_action(self, next_obs: Tensor, batch: Batch, round: int) -> Tensor:
         """Everybody's next action side by side: each critic's goal needs them all."""
         out = self.actor_shape(self.target_actor, self.views.own(next_obs, ALL))
-        noise = self._noise(self.units, len(next_obs), "target", round)
+        noise = self._noise(ALL, len(next_obs), "target", round)
         return self.heads.join(self.heads.action(out, ALL, noise=noise, mask=self._mask(batch.next_mask, ALL)))
 
     def _pick(self, units: Sequence[str]) -> Units:
@@ -208,13 +203,12 @@ class MADDPGLearner:
     def _mask(self, mask: Mapping[str, Array] | None, units: Units) -> Tensor | None:
         return None if mask is None else self.heads.spread(self._tensor(self.spec.action.join(mask).array), units)
 
-    def _noise(self, units: Sequence[str], rows: int, purpose: str, round: int) -> Tensor | None:
-        """Gumbel noise keyed by the agent whose action is drawn, so whoever computes it gets the same."""
+    def _noise(self, units: Units, rows: int, purpose: str, round: int) -> Tensor | None:
+        """Gumbel noise, each agent's own whoever else is at work, so that all who compute it get the same."""
         if self.heads.all_squashed:
             return None
-        shape = (rows, self.heads.size)
-        draws = [stream(self.seed, "update", round, purpose, unit).random(shape, np.float32) for unit in units]
-        return self._tensor(gumbel(np.stack(draws)))
+        shape = (len(self.units), rows, self.heads.size)
+        return self._tensor(gumbel(stream(self.seed, "update", round, purpose).random(shape, np.float32)))[units]
 
     @torch.no_grad()
     def apply(self, gradients: Mapping[str, Gradient]) -> Metrics:

@@ -65,31 +65,30 @@ def test_adam_goes_on_bit_for_bit_from_a_saved_state(before, after):
     limit=st.floats(0.0625, 64, width=32),
 )
 def test_each_tensor_is_cut_to_the_limit_keeps_its_direction_and_is_left_alone_below_it(values, split, limit):
-    flat = torch.tensor([values])
+    flat = np.array([values], np.float32)
     clipped = clip_parts(flat, [split, 10 - split], limit)
-    for before, after in zip(
-        torch.split(flat, [split, 10 - split], 1), torch.split(clipped, [split, 10 - split], 1), strict=True
-    ):
-        norm = before.norm()
-        assert after.norm() <= limit * (1 + 1e-5)
+    assert clipped.dtype == np.float32
+    for before, after in zip(np.split(flat, [split], 1), np.split(clipped, [split], 1), strict=True):
+        norm = np.linalg.norm(before)
+        assert np.linalg.norm(after) <= limit * (1 + 1e-5)
         expected = before if norm <= limit else before * (limit / norm)
-        torch.testing.assert_close(after, expected, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(after, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_tensors_and_units_are_cut_apart():
-    flat = torch.tensor([[3.0, 4.0, 0.1], [0.1, 0.1, 9.0]])
+    flat = np.array([[3.0, 4.0, 0.1], [0.1, 0.1, 9.0]], np.float32)
     clipped = clip_parts(flat, [2, 1], 1.0)
-    torch.testing.assert_close(clipped, torch.tensor([[0.6, 0.8, 0.1], [0.1, 0.1, 1.0]]))
+    np.testing.assert_allclose(clipped, [[0.6, 0.8, 0.1], [0.1, 0.1, 1.0]], rtol=1e-6)
     assert flat[0, 0] == 3.0, "what was given is not changed"
 
 
 def test_no_limit_cuts_nothing():
-    flat = torch.full((1, 4), 1e6)
-    assert torch.equal(clip_parts(flat, [4], 0), flat)
+    flat = np.full((1, 4), 1e6, np.float32)
+    assert np.array_equal(clip_parts(flat, [4], 0), flat)
 
 
 def test_a_gradient_of_zeros_stays_zeros():
-    assert torch.equal(clip_parts(torch.zeros(2, 4), [2, 2], 0.5), torch.zeros(2, 4))
+    assert not clip_parts(np.zeros((2, 4), np.float32), [2, 2], 0.5).any()
 
 
 @pytest.mark.parametrize("tau", [0.0, 0.01, 1.0])

@@ -126,7 +126,7 @@ def test_discrete_gradients_are_straight_through_gumbel_written_out_for_each_age
         for name in s.names:
             mask[name][:, 0] = True
     b = dataclasses.replace(b, mask=open_[0], next_mask=open_[1])
-    noise = {purpose: learner._noise(s.names, 32, purpose, 7) for purpose in ("actor", "target")}
+    noise = {purpose: learner._noise(slice(None), 32, purpose, 7) for purpose in ("actor", "target")}
     found = learner.gradients(learner.units, b, round=7)
 
     def act(network, obs, name, purpose, mask):
