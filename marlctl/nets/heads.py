@@ -117,7 +117,7 @@ class Heads:
         """A joint array (rows, width) as each unit sees its own part: (units, rows, size)."""
         wide = torch.nn.functional.pad(joint, (0, 1))
         columns = self.columns[units, 0]
-        return wide.index_select(1, columns.flatten()).unflatten(1, columns.shape).transpose(0, 1)
+        return wide.index_select(1, columns.flatten()).view(-1, *columns.shape).transpose(0, 1)
 
 
 def gumbel(uniform: Array) -> Array:

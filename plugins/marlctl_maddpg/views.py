@@ -66,4 +66,4 @@ def _columns(seen: Mapping[str, Sequence[str]], layouts: Sequence[Layout]) -> Te
 def _take(joint: Tensor, columns: Tensor) -> Tensor:
     """(rows, width) as each unit sees it: (units, rows, columns)."""
     wide = torch.nn.functional.pad(joint, (0, 1))
-    return wide.index_select(1, columns.flatten()).unflatten(1, columns.shape).transpose(0, 1)
+    return wide.index_select(1, columns.flatten()).view(-1, *columns.shape).transpose(0, 1)
