@@ -21,8 +21,9 @@ def clip_parts(flat: Array, lengths: Sequence[int], limit: float) -> Array:
         return flat
     starts = np.cumsum([0, *lengths[:-1]])
     norms = np.sqrt(np.add.reduceat(np.square(flat), starts, axis=1))
-    scale: Array = limit / np.maximum(norms, limit)
-    return np.multiply(flat, np.repeat(scale.astype(flat.dtype), lengths, axis=1), dtype=flat.dtype)
+    scale = (limit / np.maximum(norms, limit)).astype(flat.dtype)
+    clipped: Array = flat * np.repeat(scale, lengths, axis=1)
+    return clipped
 
 
 def polyak(target: Tensor, online: Tensor, tau: float) -> None:
