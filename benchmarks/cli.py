@@ -51,7 +51,7 @@ def run(
     fresh: Fresh = False,
 ) -> None:
     """Measure; what was measured already is not measured again, so that an interrupted run goes on."""
-    path = cache / FILE
+    path = cache / (FILE if scale == 1 else f"quick-{FILE}")  # a quick look never counts as a measurement
     try:
         contestants = choose(only or None, peers or None)
         if fresh and path.exists():

@@ -89,13 +89,13 @@ def _machine(results: Results) -> str:
 
 
 def _remarks(results: Results) -> str:
-    """What else was asked for, in a sentence each."""
+    """The other goals, in a sentence each."""
     told = []
     found = of_agents(rows(results, "growth"))
     if {6, 48} <= found.keys():
         kinds = {"": "gflop_a_second", ", without what is reused": "least_gflop_a_second"}
         kept = [f"{found[48].facts[key] / found[6].facts[key]:.2f}{word}" for word, key in kinds.items()]
-        told.append(f"The rate with 48 agents is {' (and '.join(kept)}) × that with 6; {RATE_KEPT} was asked for.")
+        told.append(f"The rate with 48 agents is {' (and '.join(kept)}) × that with 6; {RATE_KEPT} is the goal.")
     for row in rows(results, "whole"):
         if row.spread:
             told.append(f"The default run of 60 000 episodes ends after {row.spread.middle:,.0f} s.")

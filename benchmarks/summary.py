@@ -41,7 +41,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Goal:
-    """A line of the table that was asked for: ours at least so many times as fast."""
+    """A goal: ours at least so many times as fast."""
 
     against: str
     ours: str

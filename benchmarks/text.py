@@ -38,7 +38,7 @@ def _middle(row: Row) -> str:
 
 
 def goals(results: Results) -> Table:
-    """The table that was asked for."""
+    """The table that is the goal."""
     found, lines = rows(results, "train"), []
     for goal in GOALS:
         ours, peer = best(found, goal.ours), best(found, goal.peer)
@@ -52,7 +52,7 @@ def goals(results: Results) -> Table:
         between = f"{got.low:.1f} to {got.high:.1f}" if got else ""
         lines.append([goal.against, f"{goal.least:g} ×", f"{goal.aim:g} ×", told, between, verdict])
     return Table(
-        "Asked for and measured", ("against", "at least", "aim for", "measured ratio", "spread", "verdict"), lines
+        "Goals and what was measured", ("against", "at least", "aim for", "measured ratio", "spread", "verdict"), lines
     )
 
 

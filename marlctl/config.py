@@ -28,9 +28,8 @@ else:
 
 Values = dict[str, dict[str, Any]]
 OWNERS = ("run", "env", "algo", "policy")
-# What a continued run may change: none of it alters a number that was or will be computed.
-COPIES = 32  # more are hardly faster, and an update each 100 steps soon means several at once
 THREADS = 2  # networks of the usual size do not profit from more
+# What a continued run may change: none of it alters a number that was or will be computed.
 FREE = ("num_episodes", "steps", "save_rate", "keep")
 
 
@@ -140,7 +139,8 @@ def resolve(values: Values) -> Config:
     policy = {str(pattern): str(source) for pattern, source in values.get("policy", {}).items()}
     if run.num_episodes is None and run.steps is None:
         run = dataclasses.replace(run, num_episodes=60_000)
-    copies = run.num_envs or (min(COPIES, run.num_episodes or COPIES) if hasattr(env, "make_batch") else 1)
+    good = int(getattr(env, "good_copies", 1))
+    copies = run.num_envs or min(good, run.num_episodes or good)
     run = dataclasses.replace(run, num_envs=copies, threads=run.threads or min(THREADS, _cores()))
     return Config(run, env, algo, policy)
 

@@ -47,6 +47,7 @@ class Environment(Protocol):
     Optional beside `make`:
 
     - `make_batch(n) -> BatchedEnv | None`: n copies stepped in one call (None: not with these options);
+    - `good_copies: int`: how many `train` steps together unless told (without it: 1);
     - `team(agent) -> str`: the agent's team (without it: its name less the number); a team called
       "adversary" is who `--adv-policy` speaks of;
     - `action_parts(env) -> {agent: sizes}`: how a Box action divides, a move and a message say;
@@ -114,7 +115,7 @@ class Learner(Policy, Protocol):
     """What an algorithm builds: maths and nothing else.
 
     `gradients` changes nothing; all gradients of a round read the state before the round. Randomness
-    inside it is keyed by (run seed, round, purpose, agent), never by the process.
+    inside it follows from (run seed, round, purpose, agent), never from the process or from who else is asked for.
     """
 
     units: tuple[str, ...]

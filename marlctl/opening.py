@@ -19,7 +19,7 @@ from marlctl.policies import Hosted, adopt, load_saved, players
 from marlctl.records import EnvSpec, Replay, Rollout
 from marlctl.rundir import RunFolder, create, is_run
 
-ARRAYS = 4  # rows a copy has about at once: as the physics computes them (twice as wide), as they are seen and stored
+ARRAYS = 4  # rows' worth of memory that a copy takes about: float64 while it is stepped, and what was seen before
 
 
 def start(
@@ -121,18 +121,17 @@ def memory_kind(config: Config) -> Replay | Rollout:
 
 def check_room(kind: Replay | Rollout, spec: EnvSpec, copies: int) -> None:
     """Refuse what the machine cannot hold before it is filled for hours."""
-    row = row_bytes(spec)
+    ring = isinstance(kind, Replay)
     rows = kind.capacity if isinstance(kind, Replay) else kind.steps * copies
-    needs = {
-        "the replay memory": (row * rows, "a smaller capacity, a shorter budget or fewer copies"),
-        f"{copies:,} copies of the environment": (row * copies * ARRAYS, "fewer (--num-envs)"),
-    }
+    memory, stepping = row_bytes(spec) * rows, row_bytes(spec) * copies * ARRAYS
     free = free_memory()
-    for what, (needed, instead) in needs.items():
-        if free is not None and needed > free:
-            raise ConfigError(
-                f"{what} would need {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; choose {instead}"
-            )
+    if free is None or memory + stepping <= free:
+        return
+    if ring and stepping < memory:
+        what, needed, instead = "the replay memory", memory, "a smaller capacity or a shorter budget"
+    else:
+        what, needed, instead = f"{copies:,} copies of the environment", memory + stepping, "fewer (--num-envs)"
+    raise ConfigError(f"{what} would need {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; choose {instead}")
 
 
 def free_memory() -> int | None:

@@ -304,3 +304,24 @@ def test_a_pattern_that_names_nobody_is_refused_and_the_agents_are_listed(patter
 def test_the_example_run_files_resolve():
     for path in (Path(__file__).parents[1] / "examples" / "runs").glob("*.toml"):
         assert resolve(read_file(path)).run.algo
+
+
+@pytest.mark.parametrize(
+    ("values", "copies"),
+    [
+        ({"run": {"scenario": "simple_tag"}}, 32),
+        ({"run": {"scenario": "simple_tag", "num_envs": 7}}, 7),
+        ({"run": {"scenario": "simple_tag", "num_episodes": 5}}, 5),
+        ({"run": {"scenario": "simple_tag"}, "env": {"backend": "mpe2"}}, 1),
+        ({"run": {"scenario": "toy_grid"}}, 1),
+    ],
+)
+def test_scenarios_in_arrays_are_played_in_many_copies_and_others_in_one(values, copies):
+    assert resolve(merge({"run": {"algo": "toy"}}, values)).run.num_envs == copies
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 2), (64, 2)])
+def test_torch_gets_two_threads_where_there_are_two_cores(cores, threads, monkeypatch):
+    monkeypatch.setattr(configs, "_cores", lambda: cores)
+    assert resolve(TOY).run.threads == threads
+    assert resolve(merge(TOY, {"run": {"threads": 5}})).run.threads == 5

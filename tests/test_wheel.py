@@ -329,8 +329,8 @@ def test_room_is_what_can_be_had_and_an_unknown_amount_refuses_nothing(monkeypat
         check_room(Replay(1000, 1, 1, 1), spec, 1)
     check_room(Replay(1, 1, 1, 1), spec, 1)
     check_room(Rollout(1), spec, 1)
-    with pytest.raises(ConfigError, match="the replay memory would need"):
-        check_room(Rollout(1000), spec, 1)
+    with pytest.raises(ConfigError, match="10 copies of the environment would need"):
+        check_room(Rollout(1000), spec, 10)
     with pytest.raises(ConfigError, match=r"1,000 copies of the environment would need .*choose fewer"):
         check_room(Replay(1, 1, 1, 1), spec, 1000)
     monkeypatch.setattr(opening, "free_memory", lambda: None)

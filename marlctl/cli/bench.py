@@ -81,7 +81,7 @@ def smaller(values: Values, resolve: Callable[[Values], Config]) -> Config:
 
 def _measure(config: Config, seconds: float) -> dict[str, Any]:
     run = config.run
-    copies = sorted({1, run.num_envs, *(COPIES if hasattr(config.env, "make_batch") else ())})
+    copies = sorted({1, run.num_envs, *(COPIES if getattr(config.env, "good_copies", 1) > 1 else ())})
     each = seconds / 4 / len(copies)
     return {
         "scenario": run.scenario,

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from marlctl.nets.mlp import ACTIVATIONS, MLP, Layers, affine, product
 
@@ -19,7 +18,7 @@ aten = torch.ops.aten
 # The gradient before an activation, from the gradient after it and what came out of it.
 SLOPES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "relu": lambda gradient, out: aten.threshold_backward(gradient, out, 0),
-    "tanh": lambda gradient, out: aten.tanh_backward(gradient, out),
+    "tanh": aten.tanh_backward,
     "elu": lambda gradient, out: aten.elu_backward(gradient, 1, 1, 1, True, out),
 }
 
@@ -34,8 +33,9 @@ class Trace:
         x = first
         for weight, bias in self.layers[1:]:
             if shape.layer_norm:
-                self.norms.append((x, *torch.native_layer_norm(x, x.shape[-1:], None, None, 1e-5)[1:]))
-                x = F.layer_norm(x, x.shape[-1:])
+                normed, mean, scale = torch.native_layer_norm(x, x.shape[-1:], None, None, 1e-5)
+                self.norms.append((x, mean, scale))
+                x = normed
             self.active.append(ACTIVATIONS[shape.activation](x))
             x = affine(self.active[-1], weight, bias)
         self.out = x

@@ -86,10 +86,13 @@ class Heads:
     def _blocks(self, out: Tensor, units: Units, noise: Tensor | None, mask: Tensor | None) -> Tensor:
         """The logits, with noise, of each part: (units, rows, parts, longest)."""
         if self.padded or mask is not None:
-            open_ = self.used[units] if mask is None else self.used[units] & mask
-            out = out.masked_fill(~open_, CLOSED)
+            out = out.masked_fill(~self._open(units, mask), CLOSED)
         logits = (out if noise is None else out + noise).contiguous()
         return torch.unflatten(logits, -1, (self.parts, self.longest))
+
+    def _open(self, units: Units, mask: Tensor | None) -> Tensor:
+        """Which outputs may be chosen."""
+        return self.used[units] if mask is None else self.used[units] & mask
 
     def back(
         self, gradient: Tensor, out: Tensor, units: Units, *, noise: Tensor | None, mask: Tensor | None = None
@@ -103,7 +106,8 @@ class Heads:
         soft = _softmax(self._blocks(out, units, noise, mask)).flatten(-2)
         push = torch.unflatten(gradient * soft, -1, (self.parts, self.longest)).sum(-1)
         choice = soft * (gradient - push.repeat_interleave(self.longest, -1))
-        choice = choice * self.used[units] if self.padded else choice
+        if self.padded or mask is not None:
+            choice = choice * self._open(units, mask)
         return torch.where(self.squashed[units], squashed, choice) if self.any_squashed else choice
 
     def join(self, action: Tensor) -> Tensor:

@@ -20,9 +20,10 @@ def clip_parts(flat: Array, lengths: Sequence[int], limit: float) -> Array:
     if limit == 0:
         return flat
     starts = np.cumsum([0, *lengths[:-1]])
-    norms = np.sqrt(np.add.reduceat(np.square(flat), starts, axis=1))
-    scale = (limit / np.maximum(norms, limit)).astype(flat.dtype)
-    clipped: Array = flat * np.repeat(scale, lengths, axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):  # what has diverged is told by who applies it
+        norms = np.sqrt(np.add.reduceat(np.square(flat), starts, axis=1))
+        scale = (limit / np.maximum(norms, limit)).astype(flat.dtype)
+        clipped: Array = flat * np.repeat(scale, lengths, axis=1)
     return clipped
 
 

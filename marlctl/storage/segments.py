@@ -21,7 +21,7 @@ from marlctl.storage.hdf5 import pack, unpack
 
 FOLDER = "replay"
 LIMIT = 64_000_000  # bytes of rows a segment
-SMALL = 8  # a segment of less than an eighth of that is put together with the next
+TAIL = 1 / 8  # of that, up to which short tails are put together
 
 
 class Memory(Protocol):
@@ -99,7 +99,7 @@ def save(folder: Path, memory: Memory, before: Sequence[Segment] = ()) -> Stored
         longest = _longest(memory, start)
         # Small tails are written again together with what is new, as in a binary counter: with a save every
         # few rows there are still few segments, and a row is written O(log) times in all.
-        small = longest // SMALL
+        small = longest * TAIL
         while kept and oldest <= kept[-1].start and kept[-1].length <= total - start <= small - kept[-1].length:
             start = kept.pop().start
         kept += [_write(folder, memory, at, min(at + longest, total)) for at in range(start, total, longest)]

@@ -48,6 +48,11 @@ class Scenario:
             env.unwrapped.close = lambda: None
         return env
 
+    @property
+    def good_copies(self) -> int:
+        """In arrays more are hardly faster, and soon mean several updates between two steps."""
+        return 1 if self.backend == "mpe2" else 32
+
     def make_batch(self, n: int) -> BatchedEnv | None:
         """n copies in arrays, unless MPE2 itself was asked for."""
         if self.backend == "mpe2":
