@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 import sys
 import threading
@@ -66,6 +67,9 @@ def _begin(wheel: Wheel, *, restore: bool) -> list[str]:
     fixed = match_agents(config.policy, wheel.spec.names)
     notes = [f"{agent} does not learn; it plays as {who}" for agent, who in fixed.items()]
     notes.append(f"memory: {memory.nbytes / 1e6:,.0f} MB")
+    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if config.run.threads > 1 and busy + config.run.threads > (os.cpu_count() or 1) + 1:
+        notes.append(f"this machine is busy (load {busy:.1f}): --threads 1 may well be faster")
     keeps_rows = isinstance(memory, Ring) and config.run.save_replay and not restore
     trial(wheel.folder.path, memory.nbytes if keeps_rows else 1 << 18)
     if restore:

@@ -257,6 +257,15 @@ def test_a_budget_too_short_to_learn_is_told(make_run, silent):
     assert any("nothing will be learnt" in note for note in silent.notes)
 
 
+@pytest.mark.parametrize(("threads", "load", "told"), [(2, 99.0, True), (1, 99.0, False), (2, 0.0, False)])
+def test_who_trains_with_several_threads_on_a_busy_machine_is_told(threads, load, told, make_run, silent, monkeypatch):
+    monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    config, folder = make_run("busy", {"run": {"threads": threads, "num_episodes": 1}})
+    train(config, folder, silent)
+    assert any("--threads 1 may well be faster" in note for note in silent.notes) == told
+
+
 # -- numbers that are not finite --------------------------------------------------------------------
 
 bad_numbers = st.sampled_from([math.nan, math.inf, -math.inf])
