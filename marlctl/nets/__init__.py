@@ -1,15 +1,14 @@
 """Torch building blocks that algorithms share: stacked networks, action heads, a flat optimizer."""
 
 from marlctl.nets.backward import Trace
-from marlctl.nets.heads import Heads, Units, gumbel
-from marlctl.nets.mlp import MLP, Layers, affine, product
+from marlctl.nets.heads import Heads, Units, gumbel, take
+from marlctl.nets.mlp import MLP, affine, product
 from marlctl.nets.optim import Adam, clip_parts, polyak
 
 __all__ = [
     "MLP",
     "Adam",
     "Heads",
-    "Layers",
     "Trace",
     "Units",
     "affine",
@@ -17,4 +16,5 @@ __all__ = [
     "gumbel",
     "polyak",
     "product",
+    "take",
 ]

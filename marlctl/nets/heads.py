@@ -119,9 +119,13 @@ class Heads:
 
     def spread(self, joint: Tensor, units: Units) -> Tensor:
         """A joint array (rows, width) as each unit sees its own part: (units, rows, size)."""
-        wide = torch.nn.functional.pad(joint, (0, 1))
-        columns = self.columns[units, 0]
-        return wide.index_select(1, columns.flatten()).view(-1, *columns.shape).transpose(0, 1)
+        return take(joint, self.columns[units, 0])
+
+
+def take(joint: Tensor, columns: Tensor) -> Tensor:
+    """Columns of (rows, width) as each unit sees them, (units, rows, columns); one past the end is zeros."""
+    wide = torch.nn.functional.pad(joint, (0, 1))
+    return wide.index_select(1, columns.flatten()).view(-1, *columns.shape).transpose(0, 1)
 
 
 def gumbel(uniform: Array) -> Array:

@@ -65,10 +65,7 @@ class MLP:
 
     def __call__(self, flat: Tensor, x: Tensor) -> Tensor:
         """(units, size) parameters and (units, rows, inputs) to (units, rows, outputs)."""
-        return self.run(self.layers(flat), x)
-
-    def run(self, layers: Layers, x: Tensor) -> Tensor:
-        """The same with the parameters already cut."""
+        layers = self.layers(flat)
         x = affine(x, *layers[0])
         for weight, bias in layers[1:]:
             if self.layer_norm:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from marlctl.nets import Heads, Units
+from marlctl.nets import Heads, Units, take
 from marlctl.records import EnvSpec, Layout
 
 
@@ -36,13 +36,13 @@ class Views:
 
     def own(self, obs: Tensor, units: Units) -> Tensor:
         """What the actors see: (units, rows, actor_inputs)."""
-        return _take(obs, self._own[units])
+        return take(obs, self._own[units])
 
     def judged(self, obs: Tensor, action: Tensor, units: Units) -> Tensor:
         """What the critics see: (units, rows, critic_inputs)."""
         everything = torch.cat([obs, action], dim=1)
         columns = self._judged[units]
-        return everything.expand(len(columns), -1, -1) if self._shared else _take(everything, columns)
+        return everything.expand(len(columns), -1, -1) if self._shared else take(everything, columns)
 
     def action_weights(self, first: Tensor, units: Units) -> Tensor:
         """Of the critics' first weights, those for each unit's own action: (units, outputs of the head, hidden)."""
@@ -61,9 +61,3 @@ def _columns(seen: Mapping[str, Sequence[str]], layouts: Sequence[Layout]) -> Te
         offset += layout.width
     longest = max(map(len, rows))
     return torch.tensor([row + [offset] * (longest - len(row)) for row in rows])
-
-
-def _take(joint: Tensor, columns: Tensor) -> Tensor:
-    """(rows, width) as each unit sees it: (units, rows, columns)."""
-    wide = torch.nn.functional.pad(joint, (0, 1))
-    return wide.index_select(1, columns.flatten()).view(-1, *columns.shape).transpose(0, 1)
