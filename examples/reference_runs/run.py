@@ -45,6 +45,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--plain", action="store_true", help="compute results of plain_loop.py that are missing: hours")
     parser.add_argument("--tables-only", action="store_true", help="start no run")
     given = parser.parse_args(argv)
+    if given.jobs < 1:
+        parser.error(f"--jobs {given.jobs}: there must be at least 1")
     given.out = given.out or (OUT if given.episodes is None else OUT.with_name(f"reference-{given.episodes}"))
     given.results = given.results or (HOME if given.episodes is None else given.out / "results")
     return given
