@@ -1,7 +1,8 @@
 """Torch building blocks that algorithms share: stacked networks, action heads, a flat optimizer."""
 
 from marlctl.nets.backward import Trace
-from marlctl.nets.heads import Heads, Units, gumbel, take
+from marlctl.nets.columns import columns, take
+from marlctl.nets.heads import Heads, Units, gumbel
 from marlctl.nets.mlp import MLP, affine, product
 from marlctl.nets.optim import Adam, clip_parts, polyak
 
@@ -13,6 +14,7 @@ __all__ = [
     "Units",
     "affine",
     "clip_parts",
+    "columns",
     "gumbel",
     "polyak",
     "product",

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from marlctl.nets.columns import take
 from marlctl.records import ActionSpec, Array, Layout
 
 CLOSED = -1e9  # a logit nobody chooses
@@ -114,18 +115,12 @@ class Heads:
         """Every unit's action (units, rows, size) side by side: (rows, width)."""
         rows = action.shape[1]
         joint = action.new_zeros(rows, self.width + 1)
-        flat = self.columns.expand(-1, rows, -1).transpose(0, 1).reshape(rows, -1)
-        return joint.scatter(1, flat, action.transpose(0, 1).reshape(rows, -1))[:, : self.width]
+        flat = self.columns.expand(-1, rows, -1).transpose(0, 1).flatten(1)
+        return joint.scatter(1, flat, action.transpose(0, 1).flatten(1))[:, : self.width]
 
     def spread(self, joint: Tensor, units: Units) -> Tensor:
         """A joint array (rows, width) as each unit sees its own part: (units, rows, size)."""
         return take(joint, self.columns[units, 0])
-
-
-def take(joint: Tensor, columns: Tensor) -> Tensor:
-    """Columns of (rows, width) as each unit sees them, (units, rows, columns); one past the end is zeros."""
-    wide = torch.nn.functional.pad(joint, (0, 1))
-    return wide.index_select(1, columns.flatten()).view(-1, *columns.shape).transpose(0, 1)
 
 
 def gumbel(uniform: Array) -> Array:

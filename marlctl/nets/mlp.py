@@ -44,6 +44,14 @@ class MLP:
     def lengths(self) -> list[int]:
         return [prod(shape) for shape in self.shapes.values()]
 
+    @cached_property
+    def parts(self) -> dict[str, slice]:
+        """Tensor name to its place in the flat vector."""
+        ends = np.cumsum(self.lengths).tolist()
+        return {
+            name: slice(end - length, end) for name, length, end in zip(self.shapes, self.lengths, ends, strict=True)
+        }
+
     @property
     def size(self) -> int:
         return sum(self.lengths)

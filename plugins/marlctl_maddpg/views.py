@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from marlctl.nets import Heads, Units, take
-from marlctl.records import EnvSpec, Layout
+from marlctl.nets import Heads, Units, columns, take
+from marlctl.records import EnvSpec
 
 
 class Views:
@@ -20,17 +19,17 @@ class Views:
 
     def __init__(self, spec: EnvSpec, seen: Mapping[str, Sequence[str]], heads: Heads, device: str) -> None:
         self._shared = all(len(names) == len(spec.agents) for names in seen.values())
-        self._own = _columns({name: [name] for name in seen}, (spec.obs,)).to(device)
-        self._judged = _columns(seen, (spec.obs, spec.action)).to(device)
-        self.actor_inputs, self.critic_inputs = (columns.shape[1] for columns in (self._own, self._judged))
+        self._own = columns({name: [name] for name in seen}, (spec.obs,)).to(device)
+        self._judged = columns(seen, (spec.obs, spec.action)).to(device)
+        self.actor_inputs, self.critic_inputs = (ids.shape[1] for ids in (self._own, self._judged))
         self.actor_used = (self._own < spec.obs.width).sum(1).tolist()
         self.critic_used = (self._judged < spec.obs.width + spec.action.width).sum(1).tolist()
         self._action_rows = self._find(heads, spec.obs.width)
 
     def _find(self, heads: Heads, offset: int) -> Tensor:
         """Where each unit's own action stands among its critic's inputs; padding points past the end."""
-        columns = heads.columns[:, 0] + offset  # of obs and action side by side
-        found = (self._judged.unsqueeze(1) == columns.unsqueeze(2)) & heads.used[:, 0].unsqueeze(2)
+        own = heads.columns[:, 0] + offset  # of obs and action side by side
+        found = (self._judged.unsqueeze(1) == own.unsqueeze(2)) & heads.used[:, 0].unsqueeze(2)
         place = torch.arange(self.critic_inputs, device=found.device)
         return torch.where(found.any(2), (found * place).sum(2), self.critic_inputs)
 
@@ -48,16 +47,3 @@ class Views:
         """Of the critics' first weights, those for each unit's own action: (units, outputs of the head, hidden)."""
         padded = torch.nn.functional.pad(first, (0, 0, 0, 1))
         return padded.gather(1, self._action_rows[units].unsqueeze(2).expand(-1, -1, first.shape[2]))
-
-
-def _columns(seen: Mapping[str, Sequence[str]], layouts: Sequence[Layout]) -> Tensor:
-    """For each unit, which columns of the layouts' arrays side by side it takes; padding points past the end."""
-    rows: list[list[int]] = [[] for _ in seen]
-    offset = 0
-    for layout in layouts:
-        ids = layout.joint(np.arange(layout.width) + offset)
-        for row, names in zip(rows, seen.values(), strict=True):
-            row.extend(np.concatenate([ids[name] for name in names]).tolist())
-        offset += layout.width
-    longest = max(map(len, rows))
-    return torch.tensor([row + [offset] * (longest - len(row)) for row in rows])
