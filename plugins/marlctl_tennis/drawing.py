@@ -1,10 +1,10 @@
-"""A picture of one game: the court from the side, as a spectator in the stands sees it."""
+"""A picture of one game: the court from the side, as somebody in the stands sees it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -15,14 +15,15 @@ from marlctl_tennis import rules
 TRAIL = 9  # steps of the ball's way that are shown
 WIDTH, HEIGHT = 640, 360
 FINE = 2  # drawn so many times larger, then made smaller: that smooths the edges
-SCALE = 21.5  # pixels a unit
-GROUND = 296  # row of the court's surface
+SCALE = 21.5 * FINE  # pixels a unit
+GROUND = 300 * FINE  # row of the court's surface
 
-SKY_TOP, SKY_LOW = (23, 42, 66), (88, 129, 156)
-STANDS, STANDS_EDGE = (33, 56, 82), (47, 74, 103)
-CLAY, CLAY_DARK, LINE = (196, 98, 62), (158, 74, 46), (244, 236, 224)
-BALL, BALL_EDGE = (223, 246, 86), (150, 172, 40)
-COLOURS = ((240, 178, 92), (128, 214, 226))  # of the first and the second player
+SKY_TOP, SKY_LOW = (22, 38, 62), (104, 146, 168)
+STANDS, STANDS_EDGE = (30, 50, 76), (44, 68, 98)
+CROWD = ((208, 160, 120), (150, 170, 190), (190, 110, 100), (120, 150, 130), (220, 210, 190))
+CLAY, CLAY_DARK, LINE, SHADOW = (198, 100, 63), (166, 80, 50), (246, 238, 226), (70, 24, 12, 110)
+BALL, BALL_EDGE = (224, 247, 86), (150, 172, 40)
+COLOURS = ((244, 184, 98), (130, 216, 228))  # of the first and the second player
 WORDS = (236, 241, 245)
 
 Point = tuple[float, float]
@@ -41,84 +42,99 @@ def draw(scene: Scene) -> Array:
     """The scene as pixels (360, 640, 3)."""
     image = _background().copy()
     pen = ImageDraw.Draw(image, "RGBA")
+    for (x, _), wide in zip((*scene.rackets, scene.trail[-1]), (13, 13, 6), strict=True):
+        _oval(pen, (_at(x, 0)[0], GROUND + 10 * FINE), wide, 2.5, fill=SHADOW)
     for player, (x, y) in enumerate(scene.rackets):
         _racket(pen, x, y, 1 - 2 * player, COLOURS[player])
-    _net(pen)
     _ball(pen, scene.trail)
     _board(pen, scene)
     return np.asarray(image.resize((WIDTH, HEIGHT), Image.Resampling.BOX))
 
 
 def _at(x: float, y: float) -> Point:
-    return FINE * (WIDTH / 2 + SCALE * x), FINE * (GROUND - SCALE * (y - rules.FLOOR))
+    """Where a place on the court is in the picture."""
+    return FINE * WIDTH / 2 + SCALE * x, GROUND - SCALE * (y - rules.FLOOR)
 
 
-def _disc(pen: ImageDraw.ImageDraw, centre: Point, radius: float, **how: object) -> None:
-    x, y = centre
-    pen.ellipse((x - radius, y - radius, x + radius, y + radius), **how)  # type: ignore[arg-type]
+def _oval(pen: ImageDraw.ImageDraw, centre: Point, wide: float, high: float, **how: Any) -> None:
+    (x, y), wide, high = centre, FINE * wide, FINE * high
+    pen.ellipse((x - wide, y - high, x + wide, y + high), **how)
+
+
+# -- what does not move --------------------------------------------------------------------------
 
 
 @cache
 def _background() -> Image.Image:
     fade = np.linspace(0, 1, FINE * HEIGHT)[:, None]
-    column = np.array(SKY_TOP) * (1 - fade) + np.array(SKY_LOW) * fade
-    pixels = np.repeat(column[:, None], FINE * WIDTH, axis=1).astype(np.uint8)
-    image = Image.fromarray(pixels)
+    sky = np.array(SKY_TOP) * (1 - fade) + np.array(SKY_LOW) * fade
+    image = Image.fromarray(np.repeat(sky[:, None], FINE * WIDTH, axis=1).astype(np.uint8))
     pen = ImageDraw.Draw(image, "RGBA")
-    right, bottom, ground = FINE * WIDTH, FINE * HEIGHT, FINE * GROUND
-    for row in range(3):  # the stands, each row before the one behind
-        top = ground - FINE * (66 - 22 * row)
-        pen.rectangle((0, top, right, ground), fill=STANDS, outline=STANDS_EDGE, width=FINE)
-    pen.rectangle((0, ground, right, bottom), fill=CLAY)
-    pen.rectangle((0, ground + FINE * 30, right, bottom), fill=CLAY_DARK)
-    pen.rectangle((0, ground, right, ground + 2 * FINE), fill=LINE)
-    for side in (-1, 1):
-        x, _ = _at(side * rules.COURT, 0)
-        pen.rectangle((*sorted((x, x + side * FINE * 40))[:1], 0, max(x, x + side * FINE * 40), ground), fill=SKY_TOP)
+    _stands(pen)
+    right, bottom = FINE * WIDTH, FINE * HEIGHT
+    pen.rectangle((0, GROUND, right, bottom), fill=CLAY)
+    pen.rectangle((0, GROUND + FINE * 34, right, bottom), fill=CLAY_DARK)
+    pen.rectangle((0, GROUND, right, GROUND + 2 * FINE), fill=LINE)
+    _walls(pen)
+    _net(pen)
     return image
+
+
+def _stands(pen: ImageDraw.ImageDraw) -> None:
+    """Rows of spectators, who sit where they always sit."""
+    rng = np.random.default_rng(3)
+    for row in range(4):
+        top = GROUND - FINE * (104 - 21 * row)
+        for x in np.arange(4, FINE * WIDTH, 9 * FINE) + rng.uniform(-3, 3, 71) * FINE:
+            if rng.random() < 0.7:
+                colour = (*CROWD[rng.integers(len(CROWD))], 50 + 10 * row)
+                _oval(pen, (x, top - 2 * FINE), 3.2, 4.2, fill=colour)
+        pen.rectangle((0, top, FINE * WIDTH, GROUND), fill=STANDS)
+        pen.rectangle((0, top, FINE * WIDTH, top + FINE), fill=STANDS_EDGE)
+
+
+def _walls(pen: ImageDraw.ImageDraw) -> None:
+    left, right = (_at(side * rules.COURT, 0)[0] for side in (-1, 1))
+    for start, end in ((0.0, left), (right, float(FINE * WIDTH))):
+        pen.rectangle((start, 0, end, GROUND), fill=(*SKY_TOP, 190))
 
 
 def _net(pen: ImageDraw.ImageDraw) -> None:
     x, top = _at(0, rules.NET_TOP)
-    ground = FINE * GROUND
-    pen.rectangle((x - FINE * 1.5, top, x + FINE * 1.5, ground), fill=(225, 230, 235, 150))
-    pen.rectangle((x - FINE * 3, top - FINE * 2, x + FINE * 3, top + FINE * 2), fill=LINE)
+    pen.rectangle((x - FINE * 1.5, top, x + FINE * 1.5, GROUND), fill=(226, 231, 236))
+    pen.rectangle((x - FINE * 3.5, top - FINE, x + FINE * 3.5, top + FINE * 2.5), fill=LINE)
+
+
+# -- what does -----------------------------------------------------------------------------------
 
 
 def _racket(pen: ImageDraw.ImageDraw, x: float, y: float, side: int, colour: tuple[int, int, int]) -> None:
     (ax, ay), half = rules.ALONG, rules.HALF_RACKET
-    ends = [_at(x + side * sign * half * ax, y + sign * half * ay) for sign in (-1, 1)]
-    pen.line(ends, fill=colour, width=6 * FINE)
-    for end in ends:
-        _disc(pen, end, 3 * FINE - 0.5, fill=colour)
-    shadow = _at(x, rules.FLOOR)
-    pen.ellipse(
-        (shadow[0] - 17 * FINE, shadow[1] + 4 * FINE, shadow[0] + 17 * FINE, shadow[1] + 9 * FINE),
-        fill=(60, 20, 10, 90),
-    )
+    low, high = (_at(x + side * way * half * ax, y + way * half * ay) for way in (-1, 1))
+    for width, shade in ((8, (20, 30, 44)), (5, colour)):
+        pen.line([low, high], fill=shade, width=width * FINE)
+        for end in (low, high):
+            _oval(pen, end, width / 2 - 0.25, width / 2 - 0.25, fill=shade)
 
 
 def _ball(pen: ImageDraw.ImageDraw, trail: Sequence[Point]) -> None:
     *past, now = trail
-    radius = FINE * SCALE * rules.BALL_RADIUS
+    radius = SCALE * rules.BALL_RADIUS / FINE
     for age, place in enumerate(reversed(past), 1):
         fresh = 1 - age / TRAIL
-        _disc(pen, _at(*place), radius * (0.35 + 0.5 * fresh), fill=(*BALL, int(130 * fresh)))
-    x, _ = _at(now[0], 0)
-    ground = FINE * (GROUND + 6)
-    pen.ellipse((x - radius, ground - 2 * FINE, x + radius, ground + 2 * FINE), fill=(60, 20, 10, 90))
-    _disc(pen, _at(*now), radius, fill=BALL, outline=BALL_EDGE, width=FINE)
-
-
-@cache
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    return ImageFont.load_default(FINE * size)
+        small = radius * (0.35 + 0.5 * fresh)
+        _oval(pen, _at(*place), small, small, fill=(*BALL, int(150 * fresh)))
+    _oval(pen, _at(*now), radius, radius, fill=BALL, outline=BALL_EDGE, width=FINE)
 
 
 def _board(pen: ImageDraw.ImageDraw, scene: Scene) -> None:
     middle = FINE * WIDTH / 2
-    pen.text((middle, FINE * 14), "rally", fill=(*WORDS, 170), font=_font(13), anchor="mt")
+    pen.text((middle, FINE * 14), "rally", fill=(*WORDS, 180), font=_font(13), anchor="mt")
     pen.text((middle, FINE * 31), str(scene.rally), fill=WORDS, font=_font(30), anchor="mt")
-    for place, anchor, colour, earned in zip((20, WIDTH - 20), ("lt", "rt"), COLOURS, scene.earned, strict=True):
-        text = f"{earned:+.2f}" if abs(earned) > 1e-9 else "0.00"
-        pen.text((FINE * place, FINE * 16), text, fill=colour, font=_font(22), anchor=anchor)
+    for place, anchor, colour, earned in zip((26, WIDTH - 26), ("lt", "rt"), COLOURS, scene.earned, strict=True):
+        pen.text((FINE * place, FINE * 16), f"{earned:.2f}", fill=colour, font=_font(22), anchor=anchor)
+
+
+@cache
+def _font(size: int) -> Any:
+    return ImageFont.load_default(FINE * size)

@@ -11,6 +11,7 @@ from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
 from marlctl.records import Array
+from marlctl.window import Window
 from marlctl_tennis import rules
 from marlctl_tennis.drawing import TRAIL, Scene, draw
 from marlctl_tennis.games import ACTIONS, NAMES, SEEN, Games
@@ -23,7 +24,7 @@ class TennisEnv(ParallelEnv[str, Array, Array]):  # type: ignore[misc] # Petting
 
     metadata = {  # noqa: RUF012 (PettingZoo's own form)
         "name": "tennis_v0",
-        "render_modes": ["rgb_array"],
+        "render_modes": ["human", "rgb_array"],
         "render_fps": round(1 / rules.DECISION),
     }
 
@@ -31,6 +32,7 @@ class TennisEnv(ParallelEnv[str, Array, Array]):  # type: ignore[misc] # Petting
         self.possible_agents = list(NAMES)
         self.agents: list[str] = []
         self.render_mode = render_mode
+        self._window = Window("tennis")
         self._games = Games(1, max_cycles)
         self._seeds = np.random.default_rng()
         self._sight = {name: spaces.Box(-FARTHEST, FARTHEST, (SEEN,), np.float32) for name in NAMES}
@@ -53,6 +55,7 @@ class TennisEnv(ParallelEnv[str, Array, Array]):  # type: ignore[misc] # Petting
         self._games.begin(np.arange(1), [seed])
         self.agents = list(NAMES)
         self._begin()
+        self._show()
         return self._seen(), {name: {} for name in NAMES}
 
     def step(
@@ -65,6 +68,7 @@ class TennisEnv(ParallelEnv[str, Array, Array]):  # type: ignore[misc] # Petting
         self._trail.append(self._ball())
         if turn.terminated[0] or turn.truncated[0]:
             self.agents = []
+        self._show()
         return (
             self._seen(),
             dict(zip(NAMES, turn.reward[0].tolist(), strict=True)),
@@ -78,7 +82,11 @@ class TennisEnv(ParallelEnv[str, Array, Array]):  # type: ignore[misc] # Petting
             return None
         table = self._games.court.table[:, :, 0]
         rackets = tuple((sign * float(x), float(y)) for sign, (x, y) in zip((1, -1), table[:2].T, strict=True))
-        return draw(Scene(rackets, tuple(self._trail), tuple(self._earned.tolist()), self._rally))
+        picture = draw(Scene(rackets, tuple(self._trail), tuple(self._earned.tolist()), self._rally))
+        if self.render_mode == "rgb_array":
+            return picture
+        self._window.show(picture)
+        return None
 
     def state(self) -> Array:
         """Everything both players see."""
@@ -86,7 +94,11 @@ class TennisEnv(ParallelEnv[str, Array, Array]):  # type: ignore[misc] # Petting
         return seen
 
     def close(self) -> None:
-        """Nothing is open."""
+        self._window.close()
+
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            self.render()
 
     def _begin(self) -> None:
         self._rally, self._earned = 0, np.zeros(len(NAMES))
