@@ -24,6 +24,16 @@ KINDS = {
         "env": {"continuous_actions": True},
         "algo": {**SMALL, "noise": "ou", "noise_decay": 0.999},
     },
+    "maddpg, Switch": {
+        "run": {"algo": "maddpg", "scenario": "Switch2-v0", "num_envs": 2, "eval_episodes": 2, "eval_every": 5},
+        "env": {"max_steps": 20},
+        "algo": SMALL,
+    },
+    "maddpg, ma-gym": {
+        "run": {"algo": "maddpg", "scenario": "ma-gym/TrafficJunction4-v0", "eval_episodes": 2, "eval_every": 5},
+        "env": {"max_steps": 30},
+        "algo": SMALL,
+    },
     "ddpg": {
         "run": {"algo": "ddpg", "scenario": "simple_adversary", "num_envs": 1, "eval_episodes": 2, "eval_every": 5},
         "algo": SMALL,
