@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from marlctl import options, plugins
+from marlctl.contracts import has_score
 from marlctl.errors import ConfigError
 from marlctl.options import option
 
@@ -53,7 +54,9 @@ class Run:
     init_from: str | None = option(None, "run whose weights to start from")
     eval_every: int = option(1000, "episodes between evaluations; 0 never evaluates", low=0)
     eval_episodes: int = option(20, "episodes of an evaluation", low=1)
-    best_by: str = option("total", "whose mean evaluation return decides what is best: total or a team")
+    best_by: str | None = option(
+        None, "what decides which policy is best: score, total or a team (score where the scenario has one, else total)"
+    )
     log_every: int | None = option(None, "episodes a row of metrics averages (10, and 100 after the first 1000)", low=1)
     save_rate: int = option(1000, "episodes between checkpoints", low=1)
     keep: int = option(2, "newest checkpoints to keep beside the best", low=1)
@@ -141,7 +144,8 @@ def resolve(values: Values) -> Config:
         run = dataclasses.replace(run, num_episodes=60_000)
     good = int(getattr(env, "good_copies", 1))
     copies = run.num_envs or min(good, run.num_episodes or good)
-    run = dataclasses.replace(run, num_envs=copies, threads=run.threads or min(THREADS, _cores()))
+    best_by = run.best_by or ("score" if has_score(env) else "total")
+    run = dataclasses.replace(run, num_envs=copies, threads=run.threads or min(THREADS, _cores()), best_by=best_by)
     return Config(run, env, algo, policy)
 
 

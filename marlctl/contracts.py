@@ -54,10 +54,19 @@ class Environment(Protocol):
     - `with_length(steps) -> Environment`: the same scenario with episodes of that length;
     - `diagnostic() -> Environment` and `diagnose(agent, info) -> {name: number}`: the scenario's own
       measures for `eval --benchmark`;
-    - `score(returns) -> float`, `solved_at`: how the task's authors judge an episode.
+    - `score(returns) -> Array`: how the task's authors judge an episode, where that is not the sum of all
+      returns. The last axis of `returns` is the agents, in spec order: (agents,) gives one number, (episodes,
+      agents) one an episode; `returns.max(-1)` is the best agent's;
+    - `solved_at: float`: the mean score that counts as solved (of the total return, without `score`), over
+      `solved_over: int` episodes (without it: 100).
     """
 
     def make(self, *, render_mode: str | None = None) -> ParallelEnv[str, Any, Any]: ...
+
+
+def has_score(environment: Environment) -> bool:
+    """Whether the scenario judges episodes by a score of its own; an option of that name is none."""
+    return callable(getattr(environment, "score", None))
 
 
 class BatchedEnv(Protocol):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from marlctl.policies import Cast, load_saved, players
 from marlctl.records import Array, EnvSpec, Mode, Step
 from marlctl.rollout import Player
 from marlctl.rundir import RunFolder
+from marlctl.scoring import Task, task_of
 from marlctl.seeding import episode_seed, stream
 from marlctl.storage.files import write_whole
 from marlctl.storage.hdf5 import pack
@@ -34,13 +36,26 @@ class Scores:
     returns: Array  # (episodes, agents)
     lengths: Array  # (episodes,)
     diagnostics: Mapping[str, Mapping[str, Array]]  # name to "per_step", "per_episode", "final": (episodes, agents)
+    task: Task | None = None  # how the scenario judges them, where it does
 
     @property
     def total(self) -> float:
         return float(self.returns.sum(1).mean())
 
+    @cached_property
+    def judged(self) -> Array:
+        """What each episode is judged by, (episodes,): the scenario's own score, or the total return."""
+        return self.task.judge(self.returns) if self.task else self.returns.sum(1)
+
+    @property
+    def score(self) -> float | None:
+        """The mean of the scenario's own score, where it has one."""
+        return float(self.judged.mean()) if self.task and self.task.own_score else None
+
     def of(self, who: str) -> float:
-        """The mean return of `total` or of a team."""
+        """The mean score, the mean return of `total`, or that of a team."""
+        if who == "score" and self.score is not None:
+            return self.score
         if who == "total":
             return self.total
         columns = [self.spec.names.index(agent) for agent in self.spec.teams[who]]
@@ -56,6 +71,7 @@ class Scores:
             "agents": {name: interval(self.returns[:, i], seed) for i, name in enumerate(names)},
             "episodes": len(self.returns),
             "length": float(self.lengths.mean()),
+            **self._verdict(seed),
         }
         if self.diagnostics:
             result["diagnostics"] = {
@@ -67,6 +83,17 @@ class Scores:
                 for name, measures in self.diagnostics.items()
             }
         return result
+
+    def _verdict(self, seed: int) -> dict[str, Any]:
+        """The score, and whether the task is solved: null where too few episodes were played to tell."""
+        if self.task is None:
+            return {}
+        found: dict[str, Any] = {"score": interval(self.judged, seed)} if self.task.own_score else {}
+        at, over = self.task.solved_at, self.task.solved_over
+        if at is not None:
+            solved = bool(self.judged.mean() >= at) if len(self.judged) >= over else None
+            found |= {"solved": solved, "solved_at": at, "solved_over": over}
+        return found
 
 
 def interval(values: Array, seed: int = 0, draws: int = 2000) -> dict[str, Any]:
@@ -200,7 +227,8 @@ def evaluate(  # noqa: PLR0913 (each is a flag of `marlctl eval`)
     try:
         guests = players(match_agents(agents or {}, env.spec.names), env.spec, which=which)
         cast = cast_of(config, folder, env.spec, saved.learner, mode, guests)
-        return play(env, cast, seed=seed, mode=mode or saved.learner.plays, episodes=episodes, steps=steps)
+        scores = play(env, cast, seed=seed, mode=mode or saved.learner.plays, episodes=episodes, steps=steps)
+        return replace(scores, task=task_of(config.env, len(env.spec.names)))
     finally:
         env.close()
 
@@ -211,7 +239,9 @@ def save_scores(scores: Scores, summary: Mapping[str, Any], folder: Path, which:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(f"cannot make {folder}: {error.strerror}") from error
-    tree = {"returns": scores.returns, "lengths": scores.lengths, "diagnostics": scores.diagnostics}
+    tree: dict[str, Any] = {"returns": scores.returns, "lengths": scores.lengths, "diagnostics": scores.diagnostics}
+    if scores.score is not None:
+        tree["scores"] = scores.judged
     files = {"h5": pack(tree), "json": (json.dumps(summary, indent=1) + "\n").encode()}
     paths = []
     for ending, data in files.items():

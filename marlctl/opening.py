@@ -5,19 +5,22 @@ from __future__ import annotations
 import dataclasses
 import os
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from marlctl import options
 from marlctl.config import Config, match_agents
-from marlctl.contracts import BatchedEnv, Learner
+from marlctl.contracts import Algorithm, BatchedEnv, Learner, has_score
 from marlctl.copies import make_batch
+from marlctl.episodes import guarded
 from marlctl.errors import ConfigError, MarlctlError, PluginError
 from marlctl.memory import row_bytes
-from marlctl.plugins import owner
+from marlctl.plugins import Kind, algorithm, installed, owner
 from marlctl.policies import Hosted, adopt, load_saved, players
 from marlctl.records import EnvSpec, Replay, Rollout
 from marlctl.rundir import RunFolder, create, is_run
+from marlctl.scoring import task_of
 
 ARRAYS = 4  # rows' worth of memory that a copy takes about: float64 while it is stepped, and what was seen before
 
@@ -100,12 +103,30 @@ def open_env(config: Config, n: int, folder: RunFolder | None = None) -> tuple[B
     whole = env.spec
     fixed = match_agents(config.policy, whole.names)
     hosted: BatchedEnv = Hosted(env, players(fixed, whole, folder), seed=config.run.seed) if fixed else env
-    why_not = getattr(config.algo, "drives", lambda spec: None)(hosted.spec)
+    why_not = _why_not(config.algo, hosted.spec)
     if why_not:
-        raise ConfigError(f"{config.run.algo} cannot play {config.run.scenario}: {why_not}")
-    if config.run.best_by != "total" and config.run.best_by not in whole.teams:
-        raise ConfigError(f"--best-by {config.run.best_by!r} must be total or a team: {', '.join(whole.teams)}")
+        able = [name for name in dict.fromkeys(p.name for p in installed(Kind.ALGORITHM)) if _can(name, hosted.spec)]
+        could = f"with default options {', '.join(able)} could" if able else "no installed algorithm could"
+        raise ConfigError(f"{config.run.algo} cannot play {config.run.scenario}: {why_not}; {could}")
+    measures = ("score", "total") if has_score(config.env) else ("total",)
+    if config.run.best_by not in (*measures, *whole.teams):
+        words = f"{', '.join(measures)} or a team: {', '.join(whole.teams)}"
+        raise ConfigError(f"--best-by {config.run.best_by!r} must be {words}")
+    task_of(config.env, len(whole.names))  # a score that cannot be used is told before anything is played
     return hosted, whole
+
+
+def _why_not(algo: Algorithm, spec: EnvSpec) -> str | None:
+    drives: Callable[[EnvSpec], str | None] = getattr(algo, "drives", lambda spec: None)
+    return drives(spec)
+
+
+def _can(name: str, spec: EnvSpec) -> bool:
+    """Whether an algorithm can drive such agents with its default options; a broken one cannot."""
+    try:
+        return not guarded(name, "drives", lambda: _why_not(options.build(algorithm(name), {}, owner="algo"), spec))
+    except MarlctlError:
+        return False
 
 
 def memory_kind(config: Config) -> Replay | Rollout:

@@ -27,6 +27,7 @@ from marlctl.policies import Cast, load_into, spec_note
 from marlctl.records import EnvSpec
 from marlctl.rollout import Player
 from marlctl.rundir import RunFolder, versions
+from marlctl.scoring import Judge, Standing, task_of
 from marlctl.seeding import key
 from marlctl.storage.checkpoint import Checkpoints
 
@@ -42,6 +43,7 @@ class Progress:
     steps_here: int  # taken by this process
     time: Mapping[str, float]  # seconds by what they were spent on
     row: Mapping[str, Any]  # the newest row of metrics
+    standing: Standing | None = None  # how near the task is to being solved, where the scenario says what that is
 
 
 class Watch(Protocol):
@@ -84,6 +86,8 @@ class Wheel:
         self.executor = Serial()
         self.player = Player(self.env, self.learner, seed=run.seed, mode="explore", whole=self.spec)
         self.tally = Tally(self.spec)
+        self.task = task_of(config.env, len(self.spec.names))
+        self.judge = Judge(self.task) if self.task else None
         self.counters = Counters()
         self.checkpoints = Checkpoints(folder.path)
         self.time = {"sampling": 0.0, "learning": 0.0, "evaluation": 0.0, "saving": 0.0}
@@ -105,6 +109,9 @@ class Wheel:
         counters.steps += self.env.n
         counters.episodes += len(ended.lengths)
         self.tally.add_episodes(ended.returns, ended.lengths)
+        solved = self.judge.add(ended.returns, counters.episodes - len(ended.lengths)) if self.judge else None
+        if solved:
+            self._write({**self._where("solved"), **solved})
         for _ in range(self.memory.due(steps, counters.steps)):
             self._learn()
         if counters.marks == marks:
@@ -137,12 +144,15 @@ class Wheel:
     # -- now and then ---------------------------------------------------------------------------
 
     def _log(self) -> None:
+        self._write({**self._where("train"), **self.tally.row(), **(self.judge.row() if self.judge else {})})
+
+    def _where(self, kind: str) -> dict[str, Any]:
         counters = self.counters
-        where = {"kind": "train", "step": counters.steps, "episode": counters.episodes, "update": counters.updates}
-        self._write({**where, **self.tally.row()})
+        return {"kind": kind, "step": counters.steps, "episode": counters.episodes, "update": counters.updates}
 
     def _write(self, row: Mapping[str, Any]) -> None:
-        self._last_row = row
+        if row["kind"] != "solved":  # it tells nothing of returns
+            self._last_row = row
         self.metrics.append(row)
         seconds = perf_counter() - self._begin
         where = {"step": row["step"], "kind": row["kind"], "began": self._began}
@@ -156,7 +166,8 @@ class Wheel:
         c = self.counters
         seconds = perf_counter() - self._begin
         here = c.steps - self._steps_before
-        return Progress(c.episodes, c.steps, c.updates, seconds, here, self._spent(), self._last_row)
+        standing = self.judge.standing() if self.judge else None
+        return Progress(c.episodes, c.steps, c.updates, seconds, here, self._spent(), self._last_row, standing)
 
     def _evaluate(self) -> None:
         start = perf_counter()
@@ -164,10 +175,10 @@ class Wheel:
         counters.judging = 1
         scores = self._play()
         counters.judging, counters.judged = 0, counters.steps
-        row = {"kind": "eval", "step": counters.steps, "episode": counters.episodes, "update": counters.updates}
-        row |= {"return": returns_row(scores.spec, scores.returns.mean(0)), "length": float(scores.lengths.mean())}
-        self._write(row)
-        score = scores.of(run.best_by)
+        row = {"return": returns_row(scores.spec, scores.returns.mean(0)), "length": float(scores.lengths.mean())}
+        own = {} if scores.score is None else {"score": scores.score}
+        self._write({**self._where("eval"), **row, **own})
+        score = scores.of(run.best_by or "total")
         if score > counters.best:
             counters.best = score
             note = {**self._note(), "score": score, "best_by": run.best_by}
@@ -183,7 +194,8 @@ class Wheel:
         env, cast = self._judge
         seed = key(run.seed, "evaluation") & (2**63 - 1)
         plays = self.learner.plays
-        return play(env, cast, seed=seed, mode=plays, episodes=run.eval_episodes, stop=lambda: bool(self.stop()))
+        scores = play(env, cast, seed=seed, mode=plays, episodes=run.eval_episodes, stop=lambda: bool(self.stop()))
+        return dataclasses.replace(scores, task=self.task)
 
     # -- keeping --------------------------------------------------------------------------------
 
@@ -212,6 +224,7 @@ class Wheel:
             "player": self.player.state(),
             "memory": self.memory.state(),
             "tally": self.tally.state(),
+            **({"judge": self.judge.state()} if self.judge else {}),
             "counters": dataclasses.asdict(self.counters),
         }
 
@@ -229,12 +242,7 @@ class Wheel:
         state = self.checkpoints.read_state(manifest)
         load_into(self.learner, state, manifest)
         try:
-            exact = self.player.load(state["player"])
-            self.memory.load(state["memory"])
-            self.tally.load(state["tally"])
-            self.counters = Counters(**state["counters"])
-            if min(self.counters.steps, self.counters.episodes, self.counters.updates) < 0:
-                raise ValueError("counters below zero")
+            exact = self._load(state)
             rows_end = int(manifest.note["metrics_bytes"])
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise FileError(f"the checkpoint of step {manifest.step} is incomplete: {error!r}") from error
@@ -251,6 +259,18 @@ class Wheel:
         where = f"continuing at episode {self.counters.episodes:,}, step {self.counters.steps:,}"
         over = "; its budget is spent, a larger one lets it go on" if self.done else ""
         return [where + over, *notes]
+
+    def _load(self, state: Mapping[str, Any]) -> bool:
+        """Everything but the learner; whether the environment came back as it was."""
+        exact = self.player.load(state["player"])
+        self.memory.load(state["memory"])
+        self.tally.load(state["tally"])
+        if self.judge:
+            self.judge.load(state["judge"])
+        self.counters = Counters(**state["counters"])
+        if min(self.counters.steps, self.counters.episodes, self.counters.updates) < 0:
+            raise ValueError("counters below zero")
+        return exact
 
     def _refuse_less(self) -> None:
         """A continued run's budget may change, but not to less than is done."""

@@ -6,6 +6,7 @@ import pytest
 
 from marlctl import config as configs
 from marlctl.rundir import RunFolder, create
+from marlctl.testing.toy import ToyGrid
 
 
 class Silent:
@@ -45,6 +46,14 @@ def make_run(tmp_path: Path) -> Callable[..., tuple[configs.Config, RunFolder]]:
         return config, create(tmp_path / "runs", config, name)
 
     return make
+
+
+@pytest.fixture
+def scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The grid, judged by its best agent, and solved by a mean of 0.4 over 20 episodes."""
+    monkeypatch.setattr(ToyGrid, "score", lambda self, returns: returns.max(-1), raising=False)
+    monkeypatch.setattr(ToyGrid, "solved_at", 0.4, raising=False)
+    monkeypatch.setattr(ToyGrid, "solved_over", 20, raising=False)
 
 
 @pytest.fixture(scope="session")

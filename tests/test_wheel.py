@@ -5,6 +5,8 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marlctl import config as configs
-from marlctl import opening
+from marlctl import opening, plugins
 from marlctl.config import merge, resolve
 from marlctl.errors import ConfigError, DivergedError, FileError
 from marlctl.evaluation import evaluate
@@ -24,9 +26,9 @@ from marlctl.records import Gradient, Replay, Rollout
 from marlctl.rundir import create
 from marlctl.seeding import key
 from marlctl.storage.checkpoint import Checkpoints
-from marlctl.testing.toy import ToyLearner
+from marlctl.testing import toy as toys
+from marlctl.testing.toy import Toy, ToyLearner
 from marlctl.training import train
-from marlctl.wheel import Wheel
 
 SMALL = {
     "run": {"num_episodes": 40, "eval_every": 10, "eval_episodes": 4, "save_rate": 10, "log_every": 5},
@@ -368,8 +370,55 @@ def test_a_ring_cut_to_the_budget_learns_the_same(trained):
     assert trained("huge", {"algo": {"capacity": 10**6}}).metrics.read_bytes() == exact.metrics.read_bytes()
 
 
-def test_an_algorithm_may_refuse_a_game(make_run, silent, monkeypatch):
-    config, folder = make_run("one")
-    monkeypatch.setattr(type(config.algo), "drives", lambda self, spec: "it is too hard", raising=False)
-    with pytest.raises(ConfigError, match="toy cannot play toy_grid: it is too hard"):
-        Wheel(config, folder, silent)
+@dataclass(frozen=True)
+class Timid(Toy):
+    """Plays nothing."""
+
+    def drives(self, spec):
+        return "it is too hard"
+
+
+@dataclass(frozen=True)
+class Broken(Toy):
+    """Cannot even say what it plays."""
+
+    def drives(self, spec):
+        raise RuntimeError("oh dear")
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Only these algorithms: installed("toy", "timid"); `missing` cannot be imported."""
+
+    def install(*names):
+        values = {"toy": "marlctl.testing.toy:Toy", "missing": "no_such_module:Nothing"}
+        for name, algo in (("timid", Timid), ("broken", Broken)):
+            monkeypatch.setattr(toys, algo.__name__, algo, raising=False)
+            values[name] = f"marlctl.testing.toy:{algo.__name__}"
+        found = [EntryPoint(name, values[name], plugins.Kind.ALGORITHM.value) for name in names]
+        others = plugins._entries
+        monkeypatch.setattr(plugins, "_entries", lambda group: found if group == found[0].group else others(group))
+
+    return install
+
+
+def refusal(algo, scenario="toy_grid"):
+    with pytest.raises(ConfigError) as told:
+        rehearse(resolve({"run": {"algo": algo, "scenario": scenario}}))
+    return str(told.value)
+
+
+def test_an_algorithm_may_refuse_a_game_and_those_that_would_play_it_are_named(installed):
+    installed("timid", "toy")
+    assert refusal("timid") == "timid cannot play toy_grid: it is too hard; with default options toy could"
+
+
+def test_a_broken_algorithm_does_not_spoil_the_refusal(installed):
+    installed("broken", "missing", "timid", "toy")
+    assert refusal("timid").endswith("it is too hard; with default options toy could")
+
+
+def test_a_refusal_says_so_when_nobody_could_play(installed):
+    installed("timid", "toy")
+    assert refusal("timid", "probe/pointing").endswith("it is too hard; no installed algorithm could")
+    assert refusal("toy", "probe/pointing").startswith("toy cannot play probe/pointing: agent_0 has Box actions")

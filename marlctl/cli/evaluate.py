@@ -113,11 +113,13 @@ def _cross(runs: list[RunFolder], how: dict[str, Any], *, json: bool) -> None:
     if json:
         return show.as_json({"games": [{"first": one, "others": other, **summary} for one, other, summary in games]})
     first, *rest = games[0][2]["teams"]
+    scored = ["score"] if "score" in games[0][2] else []
     measures = list(games[0][2].get("diagnostics", {}))
     rows = [
         [
             one,
             other,
+            *(f"{summary[name]['mean']:.3f}" for name in scored),
             *(f"{summary['teams'][team]['mean']:.3f}" for team in (first, *rest)),
             *(f"{_mean(summary['diagnostics'][name]):.3f}" for name in measures),
         ]
@@ -125,7 +127,7 @@ def _cross(runs: list[RunFolder], how: dict[str, Any], *, json: bool) -> None:
     ]
     returns = [f"return of {team}" for team in (first, *rest)]
     episode = [f"{name} an episode" for name in measures]
-    show.table([f"{first} by", f"{', '.join(rest)} by", *returns, *episode], rows)
+    show.table([f"{first} by", f"{', '.join(rest)} by", *scored, *returns, *episode], rows)
     return None
 
 
@@ -133,14 +135,27 @@ def _mean(agents: dict[str, dict[str, float]]) -> float:
     return sum(values["per_episode"] for values in agents.values()) / len(agents)
 
 
+def _solved(summary: dict[str, Any]) -> str:
+    """Whether the task is solved, and the numbers that say so."""
+    by, what = ("score", "score") if "score" in summary else ("total", "total return")
+    at, over = f"{summary['solved_at']:g}", show.count(summary["solved_over"], "episode")
+    mean, played = f"{summary[by]['mean']:.4g}", show.count(summary["episodes"], "episode")
+    if summary["solved"] is None:
+        return f"cannot be told from {played}; it takes a mean {what} of {at} over {over}"
+    return f"yes, {mean} ≥ {at} over {played}" if summary["solved"] else f"no, {mean} < {at} over {played}"
+
+
 def _tables(summary: dict[str, Any]) -> None:
-    rows = [["in all", summary["total"]]]
+    rows = [["score", summary["score"]]] if "score" in summary else []
+    rows += [["return in all" if rows else "in all", summary["total"]]]
     if len(summary["teams"]) > 1:
         rows += [[f"team {team}", value] for team, value in summary["teams"].items()]
     rows += [[agent, value] for agent, value in summary["agents"].items()]
     shown = [[name, f"{v['mean']:.3f}", f"{v['ci95'][0]:.3f}", f"{v['ci95'][1]:.3f}"] for name, v in rows]
     title = f"{summary['run']}, {show.count(summary['episodes'], 'episode')} of {summary['length']:.1f} steps"
-    show.table(["return", "mean", "95 % from", "to"], shown, title=title)
+    show.table(["" if "score" in summary else "return", "mean", "95 % from", "to"], shown, title=title)
+    if "solved" in summary:
+        typer.echo(f"solved: {_solved(summary)}")
     measures = [
         [name, agent, *(f"{values[how]:.3f}" for how in ("per_step", "per_episode", "final"))]
         for name, agents in summary.get("diagnostics", {}).items()

@@ -63,8 +63,8 @@ class Plain(Quiet):
 
     def _line(self, p: Progress) -> None:
         total = p.row.get("return", {}).get("total")
-        mean = "no finished row yet" if total is None else f"return {total:.2f}"
-        show.say(f"{', '.join(counts(p))}: {mean}, {speed(p)}, {self._left(p)}")
+        means = ["no finished row yet" if total is None else f"return {total:.2f}", *standing(p)]
+        show.say(f"{', '.join(counts(p))}: {', '.join([*means, speed(p), self._left(p)])}")
 
     def _left(self, p: Progress) -> str:
         """How long it will still take; nobody can tell before there was learning, which slows it down."""
@@ -76,7 +76,11 @@ class Plain(Quiet):
     def row(self, row: Mapping[str, Any]) -> None:
         if row["kind"] == "eval":
             told = show.count(row["episode"], "episode")
-            show.say(f"evaluation after {told}: return {row['return']['total']:.2f}")
+            score = f", score {row['score']:.3f}" if "score" in row else ""
+            show.say(f"evaluation after {told}: return {row['return']['total']:.2f}{score}")
+        elif row["kind"] == "solved":
+            mean = f"mean {row['by']} {row['mean']:.4g} of the last {show.count(row['over'], 'episode')}"
+            show.say(f"solved at episode {row['episode']:,}: {mean}")
 
     def stopped(self, why: str, command: str) -> None:
         self._end()
@@ -89,7 +93,10 @@ class Plain(Quiet):
 
     def _end(self) -> None:
         if self._progress:
-            show.say(f"time: {', '.join(shares(self._progress()))}")
+            p = self._progress()
+            for words in standing(p):
+                show.say(words)
+            show.say(f"time: {', '.join(shares(p))}")
 
 
 class Live(Plain):
@@ -126,7 +133,7 @@ class Live(Plain):
     def row(self, row: Mapping[str, Any]) -> None:
         if row["kind"] == "eval":
             self._eval = row
-        else:
+        elif row["kind"] == "train":
             self._train = row
 
     def saved(self, step: int) -> None:
@@ -151,7 +158,7 @@ class Live(Plain):
         saved = "" if self._saved is None else f"   saved at step {self._saved:,}"
         head = show.clean(f"{run.algo} on {run.scenario}  seed {run.seed}{saved}")
         goal = f"{so_far:,} of {show.count(total, 'step' if run.steps else 'episode')}"
-        facts = _lines([goal, *counts(p)[1:], speed(p), self._left(p)], inner)
+        facts = _lines([goal, *counts(p)[1:], speed(p), self._left(p), *standing(p)], inner)
         bar = Table.grid(expand=True)  # a bar by itself does not end its line
         bar.add_row(ProgressBar(total=total, completed=min(so_far, total)))
         body = self._tables(p, inner, height - 5 - len(facts))
@@ -179,14 +186,12 @@ class Live(Plain):
         from rich.text import Text
 
         losses, kinds = _by_unit(self._train.get("loss", {}))
-        names = ["in all", *self._rows(), *(unit for unit in losses if unit not in self._spec.names)]
+        names = [*self._rows(), *(unit for unit in losses if unit not in self._spec.names)]
         room = max(0, (width - min(_LABEL, max(map(len, names))) - 2 * _NUMBER) // _NUMBER)
         table = _table("", "return", "evaluation", *(kind.replace("_", " ") for kind in kinds[:room]))
         shown = names if len(names) <= height - 3 else names[: max(1, height - 3)]
         for name in shown:
-            returns = [
-                _value(row, self._rows().get(name, ("total",) if name == "in all" else ())) for row in self._both
-            ]
+            returns = [_value(row, self._rows().get(name, ())) for row in self._both]
             numbers = [f"{losses[name][k]:.4g}" if k in losses.get(name, {}) else "" for k in kinds[:room]]
             table.add_row(show.cut(show.clean(name), _LABEL), *returns, *numbers)
         missing = [f"{len(names) - len(shown)} more agents"] if len(shown) < len(names) else []
@@ -201,10 +206,11 @@ class Live(Plain):
         return self._train, self._eval
 
     def _rows(self) -> dict[str, tuple[str, ...]]:
-        """What has a return, and where in a row of metrics that is."""
+        """What has a score or a return, and where in a row of metrics that is."""
+        score = {"score": ("score",)} if "score" in self._train else {}
         teams = self._spec.teams if len(self._spec.teams) > 1 else ()
-        rows = {f"team {team}": ("teams", team) for team in teams}
-        return {**rows, **{agent: ("agents", agent) for agent in self._spec.names}}
+        rows = {"in all": ("return", "total"), **{f"team {team}": ("return", "teams", team) for team in teams}}
+        return {**score, **rows, **{agent: ("return", "agents", agent) for agent in self._spec.names}}
 
     def _times(self, p: Progress) -> RenderableType:
         table = _table("time", "share", "")
@@ -252,7 +258,7 @@ def _table(*columns: str) -> Table:
 
 
 def _value(row: Mapping[str, Any], path: tuple[str, ...]) -> str:
-    value: Any = row.get("return", {})
+    value: Any = row
     for key in path:
         value = value.get(key, {})
     return f"{value:.2f}" if isinstance(value, float) else "-" if path else ""
@@ -261,6 +267,16 @@ def _value(row: Mapping[str, Any], path: tuple[str, ...]) -> str:
 def counts(p: Progress) -> list[str]:
     """How much was done."""
     return [show.count(p.episodes, "episode"), show.count(p.steps, "step"), show.count(p.updates, "update")]
+
+
+def standing(p: Progress) -> list[str]:
+    """How near the task is to being solved, where the scenario says what that is."""
+    if p.standing is None:
+        return []
+    task, solved = p.standing.task, p.standing.solved
+    note = f" (needed: {task.solved_at:g} over {task.solved_over:,})" if task.solved_at is not None else ""
+    note = f" (solved at episode {solved:,})" if solved else note
+    return [f"{task.measure} {p.standing.mean:.4g} over the last {show.count(p.standing.episodes, 'episode')}{note}"]
 
 
 def shares(p: Progress) -> list[str]:

@@ -73,15 +73,24 @@ def _facts(path: Path) -> Facts:
     from marlctl.rundir import RunFolder
 
     told = ("scenario", "algo", "seed", "num_episodes", "steps")
-    blank = dict.fromkeys((*told, "episode", "step", "return", "best_eval"))
-    facts = {"run": path.name, "path": str(path), **blank, "created": "", "state": "damaged", "problem": None}
+    blank = dict.fromkeys((*told, "episode", "step", "return", "score", "solved_episode", "best_eval"))
+    facts = {
+        "run": path.name,
+        "path": str(path),
+        **blank,
+        "best_by": "total",
+        "created": "",
+        "state": "damaged",
+        "problem": None,
+    }
     try:
         folder = RunFolder(path)
         values = folder.values()
         run = values.get("run", {})
         facts |= {name: run.get(name) for name in told}
         facts["created"] = str(values.get("about", {}).get("created", ""))
-        facts |= _progress(folder, str(run.get("best_by", "total")))
+        facts["best_by"] = str(run.get("best_by", "total"))
+        facts |= _progress(folder, str(facts["best_by"]))
         odd = [name for name in blank if name not in ("scenario", "algo") and not _is_number(facts[name])]
         if odd:
             raise ValueError(f"its {odd[0]} is no number: {facts.pop(odd[0])!r:.40}")
@@ -100,22 +109,31 @@ def _progress(folder: RunFolder, best_by: str) -> Facts:
     from marlctl.metrics import read
 
     rows = list(read(folder.metrics)) if folder.metrics.is_file() else []
-    judged = [row["return"] for row in rows if row["kind"] == "eval"]
-    scores = [told["total"] if best_by == "total" else told["teams"][best_by] for told in judged]
+    scores = [_of(row, best_by) for row in rows if row["kind"] == "eval"]
+    solved = next((row["episode"] for row in rows if row["kind"] == "solved"), None)
     saved = [c for c in _checkpoints(folder.path) if c.get("kind") == "full" and not c["problem"]]
     places = [(c["step"], c["episode"]) for c in saved if isinstance(c["episode"], int)]
     step, episode = max([*places, *((row["step"], row["episode"]) for row in rows[-1:])], default=(0, 0))
-    return {"episode": episode, "step": step, "return": _lately(rows), "best_eval": max(scores, default=None)}
+    means = {"return": _lately(rows, "total"), "score": _lately(rows, "score")}
+    return {"episode": episode, "step": step, **means, "solved_episode": solved, "best_eval": max(scores, default=None)}
 
 
-def _lately(rows: list[Facts]) -> float | None:
-    """The mean return of about the last 100 episodes: a row may average only ten."""
-    played = [row for row in rows if row["kind"] == "train" and "return" in row]
+def _of(row: Facts, what: str) -> float:
+    """The score of a row, its return in all, or that of a team."""
+    if what == "score" and "score" in row:
+        return float(row["score"])
+    return float(row["return"]["total"] if what == "total" else row["return"]["teams"][what])
+
+
+def _lately(rows: list[Facts], what: str) -> float | None:
+    """The mean return or score of about the last 100 episodes: a row may average only ten."""
+    name = "score" if what == "score" else "return"
+    played = [row for row in rows if row["kind"] == "train" and name in row]
     ends = [0, *(row["episode"] for row in played)]
     covered, earned = 0, 0.0
     for row, begin in zip(reversed(played), reversed(ends[:-1]), strict=True):
         episodes = max(1, row["episode"] - begin)
-        covered, earned = covered + episodes, earned + episodes * row["return"]["total"]
+        covered, earned = covered + episodes, earned + episodes * _of(row, what)
         if covered >= LATELY:
             break
     return earned / covered if covered else None
@@ -256,6 +274,7 @@ def _when(facts: Facts) -> str:
 
 
 def _show(facts: Facts) -> None:
+    by = "total" if facts["best_eval"] is None else facts["best_by"]
     show.facts(
         {
             "path": facts["path"],
@@ -265,7 +284,9 @@ def _show(facts: Facts) -> None:
             "state": facts["state"],
             "done": f"{_done(facts)}, {show.count(facts['step'] or 0, 'step')} in all",
             "last return": _number(facts["return"]),
-            "best evaluation": _number(facts["best_eval"]),
+            "last score": _number(facts["score"]),
+            "solved": f"at episode {facts['solved_episode']:,}" if facts["solved_episode"] else "",
+            "best evaluation": _number(facts["best_eval"]) + ("" if by == "total" else f" ({by})"),
             "created": _when(facts),
             "command": facts["command"],
             "versions": ", ".join(f"{name} {version}" for name, version in facts["versions"].items()),

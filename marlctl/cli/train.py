@@ -214,4 +214,5 @@ def _run(
             raise typer.Exit(stopped.exit_code) from stopped
     rows = list(read(folder.metrics))
     last = {kind: next((r for r in reversed(rows) if r["kind"] == kind), None) for kind in ("train", "eval")}
-    return {"run": str(folder.path), "seed": config.run.seed, **last}
+    solved = [("solved", row) for row in rows if row["kind"] == "solved"]
+    return {"run": str(folder.path), "seed": config.run.seed, **last, **dict(solved)}

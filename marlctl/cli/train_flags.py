@@ -115,7 +115,11 @@ EvalEpisodes = Annotated[
 ]
 BestBy = Annotated[
     str | None,
-    _flag("--best-by", help="Whose evaluation return makes a policy the best: total or a team.", panel=KEEPING),
+    _flag(
+        "--best-by",
+        help="What makes a policy the best in evaluation: score, total or a team (default: score, else total).",
+        panel=KEEPING,
+    ),
 ]
 Restore = Annotated[bool, _flag("--restore", help="Continue a run in place, exactly.", panel=KEEPING)]
 LoadDir = Annotated[Path | None, _flag("--load-dir", help="Run folder that --restore continues.", panel=KEEPING)]

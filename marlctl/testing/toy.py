@@ -113,6 +113,11 @@ class Toy:
             return Rollout(self.update_every)
         return Replay(self.capacity, self.batch_size, self.warmup, self.update_every)
 
+    def drives(self, spec: EnvSpec) -> str | None:
+        """Why this algorithm cannot drive such agents, or None when it can."""
+        boxed = [agent.name for agent in spec.agents if agent.action.kind == "box"]
+        return f"{boxed[0]} has Box actions, and it only chooses among actions" if boxed else None
+
     def build(self, spec: EnvSpec, *, seed: int, device: str) -> ToyLearner:
         return ToyLearner(self, spec, seed)
 

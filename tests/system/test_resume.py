@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from marlctl.evaluation import Scores
+from marlctl.metrics import read
 from marlctl.storage.checkpoint import Checkpoints
 from marlctl.wheel import Wheel
 
@@ -15,6 +16,7 @@ KINDS = {
     "toy, on-policy": {"run": {"num_envs": 2, "max_episode_len": 2}, "algo": {"on_policy": True, "update_every": 9}},
     "toy, a random agent": {**TOY, "policy": {"agent_2": "random"}},
     "toy, time limit of our own": {**TOY, "run": {"max_episode_len": 5}},
+    "toy, a score": {**TOY, "run": {"num_envs": 3, "eval_every": 5, "log_every": 4}},
     "maddpg": {
         "run": {"algo": "maddpg", "scenario": "simple_tag", "num_envs": 1, "eval_episodes": 2, "eval_every": 5},
         "algo": SMALL,
@@ -39,6 +41,13 @@ KINDS = {
         "algo": SMALL,
     },
 }
+
+
+@pytest.fixture(autouse=True)
+def judged(request):
+    """The kinds that have a score have it for the whole test."""
+    if "a score" in request.node.name:
+        request.getfixturevalue("scored")
 
 
 def leaves(tree, path=()):
@@ -113,6 +122,18 @@ def test_a_resumed_run_equals_an_uninterrupted_one(kind, first, make_run, silent
     assert notes == []
 
 
+def test_a_run_that_is_cut_is_solved_at_the_same_episode(scored, make_run, silent):
+    """Cut in every turn around the one that solves it."""
+    config, folder = make_run("whole", KINDS["toy, a score"])
+    expected = whole(config, folder, silent, 160)
+    (solved,) = [row for row in read(folder.metrics) if row["kind"] == "solved"]
+    turn = solved["step"] // 3
+    for first in range(turn - 2, turn + 2):
+        config, folder = make_run(f"split{first}", KINDS["toy, a score"])
+        found, _ = split(config, folder, silent, first, 160 - first)
+        assert differences(expected, found) == [], f"cut after turn {first}"
+
+
 @pytest.mark.parametrize("kind", ["toy", "maddpg"])
 def test_it_may_be_cut_at_the_rings_wrap_and_right_after_an_evaluation(kind, make_run, silent):
     """Finds the turns at which these happen, and cuts there and one turn to either side."""
@@ -138,7 +159,7 @@ def test_it_may_be_cut_at_the_rings_wrap_and_right_after_an_evaluation(kind, mak
 
 
 @pytest.mark.parametrize(
-    "kind", ["toy, three copies", "toy, on-policy", "toy, a random agent", "maddpg, drifting noise"]
+    "kind", ["toy, three copies", "toy, on-policy", "toy, a random agent", "toy, a score", "maddpg, drifting noise"]
 )
 def test_leaving_out_any_saved_part_is_noticed(kind, make_run, silent, monkeypatch):
     """The power of the test above: each part in turn is replaced by what a new run begins with."""
