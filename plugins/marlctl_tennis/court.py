@@ -15,6 +15,7 @@ VALUES = 8  # x, y, vx, vy of the racket, then of the ball
 NOBODY = -1
 
 _NORMAL, _ALONG = (np.array(way)[:, None, None] for way in (rules.NORMAL, rules.ALONG))
+_NEAR, _FAR = (np.array(limits)[:, None] for limits in zip(rules.START, rules.START, rules.DROP, strict=True))
 _LOST = rules.GRAVITY * rules.PHYSICS_STEP  # speed, in a physics step
 
 
@@ -48,18 +49,15 @@ class Court:
 
     def serve(self, copies: Array, seeds: Sequence[int]) -> None:
         """Begin a rally in these copies: rackets near the middle of their halves, and a ball that falls."""
-        drawn = np.empty((len(seeds), 4))
-        for row, seed in zip(drawn, seeds, strict=True):
-            np.random.Generator(np.random.PCG64(seed)).random(out=row)
-        first, second, far, side = drawn.T
-        self.table[:, :, copies] = 0
-        near, away = rules.START
-        self._racket[0, :, copies] = -(near + (away - near) * np.stack([first, second], axis=1))
-        self._racket[1, :, copies] = rules.REST
-        near, away = rules.DROP
-        x = (near + (away - near) * far) * np.where(side < 0.5, -1, 1)
-        self._ball[0, :, copies] = np.stack([x, -x], axis=1)
-        self._ball[1, :, copies] = rules.DROP_HEIGHT
+        drawn = np.empty((4, len(seeds)))  # two rackets, the ball, and its side
+        for i, seed in enumerate(seeds):
+            drawn[:, i] = np.random.Generator(np.random.PCG64(seed)).random(4)
+        places = _NEAR + (_FAR - _NEAR) * drawn[:3]
+        ball_x = np.copysign(places[2], drawn[3] - 0.5)
+        table = np.zeros((VALUES, PLAYERS, len(seeds)))
+        table[0], table[1] = -places[:2], rules.REST
+        table[4], table[5] = (ball_x, -ball_x), rules.DROP_HEIGHT
+        self.table[:, :, copies] = table
         self.last_hit[copies] = NOBODY
         self.look()
 
@@ -170,3 +168,4 @@ class Court:
         copies, players = copies[first], players[first]
         self._missed[players, copies] = True
         self._frozen.append((copies, self.table[:, :, copies]))
+        self._ball[1, :, copies] = rules.DROP_HEIGHT  # out of the way for the rest of this step

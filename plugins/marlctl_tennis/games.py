@@ -81,7 +81,7 @@ def _checked(action: Array) -> Array:
     if not np.abs(numbers).max() <= 1:  # also where one is NaN
         for name, own in zip(NAMES, numbers.reshape(-1, PLAYERS, ACTIONS).swapaxes(0, 1), strict=True):
             _check(name, own)
-    return np.clip(numbers, -1, 1)
+    return np.minimum(np.maximum(numbers, -1), 1)
 
 
 def _check(name: str, own: Array) -> None:
