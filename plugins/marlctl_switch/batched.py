@@ -82,7 +82,7 @@ class Batched:
         return self._obs.joint((sight * who[..., None]).reshape(self.n, -1))
 
     def _diagnose(self, moved: Outcome) -> dict[str, Joint]:
-        measures = {"home": moved.arrived, "time": np.broadcast_to(self._game.time[:, None], moved.alive.shape)}
+        measures = {"home": moved.arrived, "steps": moved.alive}
         return {name: self._scalar.joint(np.where(moved.alive, m, np.nan)) for name, m in measures.items()}
 
 

@@ -62,8 +62,7 @@ class SwitchEnv(ParallelEnv[str, Array, int]):  # type: ignore[misc] # PettingZo
         given = self._by_agent
         arrived, cut = given(moved.arrived[0].tolist()), given(moved.cut[0].tolist())
         obs, reward = self._look(), given(moved.reward[0].tolist())
-        time = float(self._game.time[0])
-        infos = {agent: {"home": float(arrived[agent]), "time": time} for agent in acting}
+        infos = {agent: {"home": float(arrived[agent]), "steps": 1.0} for agent in acting}
         self.agents = [agent for agent in acting if not (arrived[agent] or cut[agent])]
         self._show()
         return obs, reward, arrived, cut, infos

@@ -54,7 +54,7 @@ class Switch:
         return self._measured
 
     def diagnose(self, agent: str, info: Mapping[str, Any]) -> dict[str, float]:
-        """Whether the agent is home, and the time; at its end that is when it came home."""
+        """Whether the agent came home, and one step; those of an episode say how long it took."""
         return dict(info)
 
     def _but(self: S, **changes: Any) -> S:

@@ -104,7 +104,7 @@ def test_who_is_home_leaves_and_is_still_seen_by_the_others():
     assert reward == {"agent_0": 5, "agent_1": -0.1}
     assert terminated == {"agent_0": True, "agent_1": False}
     assert not any(truncated.values())
-    assert infos["agent_0"] == {"home": 1, "time": 7}
+    assert infos["agent_0"] == {"home": 1, "steps": 1}
     assert env.agents == ["agent_1"]
     obs, reward, *_ = env.step({"agent_1": STAY})
     assert set(obs) == set(reward) == {"agent_1"}
