@@ -76,10 +76,16 @@ class Court:
             self._advance()
             self._hit()
             self._judge(before)
-        for copies, table in self._frozen:  # what comes after a miss has not been
+        if self._frozen:
+            self._take_back()
+        return Points(self._over, self._missed)
+
+    def _take_back(self) -> None:
+        """What came after a miss has not been."""
+        for copies, table in self._frozen:
             self.table[:, :, copies] = table
         self._frozen.clear()
-        return Points(self._over, self._missed)
+        self.look()
 
     # -- a physics step --------------------------------------------------------------------------
 
