@@ -251,6 +251,7 @@ class Look:
     y_label: str = "episode return"
     x: X = "steps"
     title: str | None = None
+    goal: float | None = None  # where the task counts as solved
 
 
 def y_label(metric: str) -> str:
@@ -289,6 +290,8 @@ def figure(bands: Sequence[Band], look: Look) -> Any:
     scale, unit = _unit(bands, look.x)
     for number, band in enumerate(bands):
         _draw_band(axes, band, number, scale)
+    if look.goal is not None:
+        axes.axhline(look.goal, color="#888888", linestyle=":", linewidth=1.2, label=f"solved at {look.goal:g}")
     axes.set_xlabel(unit)
     axes.set_ylabel(look.y_label)
     if look.title:

@@ -64,7 +64,7 @@ def plot(
     path, kind = _target(out, format, plots_dir or _folder(folders), _stem(curves, name, x))
     if len(plotting.one_a_seed(curves)) < len(curves):
         show.say("some runs repeat the seed of another with the same options; the newest of each counts")
-    look = plotting.Look(plotting.y_label(name), x.value, title or _title(curves))
+    look = plotting.Look(plotting.y_label(name), x.value, title or _title(curves), _goal(folders, name))
     data = plotting.draw(plotting.bands(curves), look, kind.value)
     _make(path.parent)
     write_whole(path, data)
@@ -118,6 +118,19 @@ def _title(curves: list[Curve]) -> str | None:
     """The scenario, where it is one; otherwise the legend tells them apart."""
     scenarios = {curve.scenario for curve in curves}
     return scenarios.pop() if len(scenarios) == 1 else None
+
+
+def _goal(folders: list[RunFolder], metric: str) -> float | None:
+    """The score at which the runs' task is solved, where it is one task and its plugin is there to say so."""
+    from marlctl.errors import MarlctlError
+
+    if metric.removeprefix("eval.") != "score":
+        return None
+    try:
+        goals = {getattr(folder.config().env, "solved_at", None) for folder in folders}
+    except MarlctlError:
+        return None
+    return goals.pop() if len(goals) == 1 else None
 
 
 def _target(out: Path | None, format: Format | None, folder: Path, stem: str) -> tuple[Path, Format]:

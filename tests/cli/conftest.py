@@ -50,3 +50,11 @@ def run(runs: Path) -> RunFolder:
 def files(run: RunFolder) -> Callable[[], dict[str, bytes]]:
     """What the run folder holds now."""
     return lambda: {str(p.relative_to(run.path)): p.read_bytes() for p in run.path.rglob("*") if p.is_file()}
+
+
+@pytest.fixture
+def scored_run(scored: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marlctl: Callable[..., Said]) -> Said:
+    """What training the grid with a score said; its run is the newest."""
+    monkeypatch.chdir(tmp_path)
+    flags = ("--num-episodes", 30, "--eval-every", 15, "--exp-name", "scored")
+    return marlctl("train", "--algo", "toy", "--scenario", "toy_grid", *flags)

@@ -1,9 +1,11 @@
 import json
+import re
 
 import pytest
 
 from marlctl.cli import show
 from marlctl.storage.hdf5 import unpack
+from marlctl.testing.toy import ToyGrid
 
 
 def test_the_newest_run_is_scored_with_intervals(marlctl, run):
@@ -46,6 +48,33 @@ def test_benchmark_iters_are_steps_to_the_end_of_an_episode(marlctl, run, tmp_pa
     saved = unpack((tmp_path / "b" / "benchmark-last.h5").read_bytes())
     assert saved["lengths"].sum() >= 100 > saved["lengths"][:-1].sum()
     assert len(saved["returns"]) == result["episodes"]
+
+
+@pytest.mark.parametrize(
+    ("at", "episodes", "line"),
+    [
+        (-99, 100, r"solved: yes, \S+ ≥ -99 over 100 episodes"),
+        (99, 20, r"solved: no, \S+ < 99 over 20 episodes"),
+        (-99, 5, "solved: cannot be told from 5 episodes; it takes a mean score of -99 over 20 episodes"),
+    ],
+)
+def test_a_score_is_reported_with_its_interval_and_whether_it_is_enough(
+    marlctl, scored_run, monkeypatch, at, episodes, line
+):
+    monkeypatch.setattr(ToyGrid, "solved_at", at)
+    told = marlctl("eval", "--episodes", episodes).out.splitlines()
+    assert re.fullmatch(line, told[-1])
+    (row,) = [words for words in map(str.split, told) if words[:1] == ["score"]]
+    mean, low, high = map(float, row[1:])
+    assert low <= mean <= high
+
+
+def test_a_game_without_a_score_may_be_solved_by_its_return(marlctl, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    marlctl("train", "--algo", "toy", "--scenario", "probe/matching", "--num-episodes", 2, "--quiet")
+    assert re.search(r"^solved: no, \S+ < 9 over 100 episodes$", marlctl("eval").out, re.MULTILINE)
+    assert "mean total return of 9 over 100" in marlctl("eval", "--episodes", 1).out
+    assert json.loads(marlctl("eval", "--json").out)["solved"] is False
 
 
 @pytest.mark.parametrize(

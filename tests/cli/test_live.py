@@ -15,6 +15,7 @@ from rich.console import Console
 from marlctl import config as configs
 from marlctl.cli.live import Live, Plain, Quiet, make_watch
 from marlctl.opening import rehearse
+from marlctl.scoring import Standing, Task
 from marlctl.wheel import Progress
 
 TIME = {"acting": 1.0, "environment": 2.0, "sampling": 0.0, "learning": 1.0}
@@ -34,7 +35,7 @@ def config():
 def screen(config, tmp_path):
     """What the live view shows: screen(80, 24, progress(), agents=3) -> its lines."""
 
-    def draw(width, height, p, agents=3, losses=(), saved=None):
+    def draw(width, height, p, agents=3, losses=(), saved=None, **own):
         chosen = configs.resolve(configs.merge(config.values, {"env": {"n_agents": agents}}))
         live = Live(tmp_path / "run")
         live.__enter__()
@@ -43,7 +44,7 @@ def screen(config, tmp_path):
         names = live._spec.names
         told = {"total": -1.5, "teams": {}, "agents": dict.fromkeys(names, -0.5)}
         loss = {f"{agent}.{kind}": 0.25 for agent in names for kind in losses}
-        live.row({"kind": "train", "return": told, **({"loss": loss} if loss else {})})
+        live.row({"kind": "train", "return": told, **({"loss": loss} if loss else {}), **own})
         if saved is not None:
             live.saved(saved)
         live._console.print(live._screen(p))
@@ -96,6 +97,28 @@ def test_the_time_left_is_that_of_learning(config, tmp_path, capsys):
     first, second = capsys.readouterr().err.splitlines()
     assert first.endswith("before learning")
     assert second.endswith("1m 20s left")  # 800 steps at 10 a second
+
+
+@pytest.mark.parametrize(
+    ("solved_at", "solved", "note"),
+    [(None, 0, ""), (0.5, 0, r" \(needed: 0\.5 over 100\)"), (0.5, 812, r" \(solved at episode 812\)")],
+)
+def test_who_watches_sees_how_near_the_task_is_to_being_solved(
+    config, screen, tmp_path, capsys, solved_at, solved, note
+):
+    here = Standing(Task(None, True, solved_at, 100), 0.25, 37, solved)
+    words = f"score 0.25 over the last 37 episodes{note}"
+    watch = Plain(tmp_path)
+    watch._config = config
+    watch._line(progress(standing=here))
+    assert re.search(f": no finished row yet, {words}, 40 steps/s", capsys.readouterr().err)
+    lines = screen(80, 24, progress(standing=here))
+    assert sum(bool(re.search(words, line)) for line in lines) == 1
+
+
+def test_a_score_has_a_row_of_its_own_above_the_returns(screen):
+    first = [line.split()[1] for line in screen(140, 45, progress(), score=0.125) if "0.12" in line or "in all" in line]
+    assert first == ["score", "in"]
 
 
 @pytest.mark.parametrize("ending", ["done", "stopped"])

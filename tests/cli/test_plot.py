@@ -85,3 +85,12 @@ def test_damaged_metrics_are_a_bad_file(marlctl, run):
     run.metrics.write_bytes(b"not json\n")
     said = marlctl("plot")
     assert (said.code, "line 1: not JSON" in said.err) == (3, True)
+
+
+def test_a_score_is_drawn_beside_what_counts_as_solved(marlctl, scored_run, tmp_path):
+    said = marlctl("plot", "--metric", "score", "--format", "svg")
+    assert said.out == "runs/toy_grid/toy/scored/plots/score.svg\n"
+    assert b"solved at 0.4" in (tmp_path / said.out.strip()).read_bytes()
+    assert marlctl("plot", "--metric", "score", "--eval").code == 0
+    other = marlctl("plot", "--format", "svg")
+    assert b"solved at" not in (tmp_path / other.out.strip()).read_bytes()

@@ -1,8 +1,10 @@
 import json
+from pathlib import Path
 
 import pytest
 
 from marlctl.cli import show
+from marlctl.metrics import read
 from marlctl.rundir import lock
 
 
@@ -172,3 +174,12 @@ def test_one_bad_folder_does_not_hide_the_others(marlctl, runs, run):
     assert {states[name] for name in ("text", "odd", "deep", "nan")} == {"damaged"}
     assert marlctl("runs", "list").code == 0
     assert marlctl("train", "--restore", "--load-dir", run.path.with_name("fifo")).code == 3
+
+
+def test_a_run_with_a_score_shows_it_and_when_it_was_solved(marlctl, scored_run):
+    found = listed(marlctl("runs", "list", "--json"))["scored"]
+    (row,) = [row for row in read(Path(found["path"]) / "metrics.jsonl") if row["kind"] == "solved"]
+    assert found["solved_episode"] == row["episode"] == 20
+    assert found["best_by"] == "score" and found["best_eval"] <= 1
+    said = marlctl("runs", "show").out
+    assert "at episode 20" in said and "(score)" in said and "last score" in said

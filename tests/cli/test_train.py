@@ -1,4 +1,5 @@
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -310,3 +311,17 @@ def test_a_run_with_a_frozen_policy_stands_alone_and_its_opponent_cannot_change(
     assert marlctl("eval", "parts", "--save-dir", "moved", "--episodes", 2).code == 0
     whole, parts = (Path(f"moved/toy_grid/toy/{name}/metrics.jsonl").read_bytes() for name in ("whole", "parts"))
     assert whole == parts
+
+
+def test_a_task_that_is_solved_is_told_once_and_how_near_it_is_at_the_end(scored_run):
+    (solved,) = [line for line in scored_run.err.splitlines() if line.startswith("solved")]
+    assert re.fullmatch(r"solved at episode 20: mean score \S+ of the last 20 episodes", solved)
+    assert re.search(r"^score \S+ over the last 20 episodes \(solved at episode 20\)$", scored_run.err, re.MULTILINE)
+    assert re.search(r"^evaluation after 15 episodes: return \S+, score \S+$", scored_run.err, re.MULTILINE)
+
+
+def test_json_says_when_a_task_was_solved(scored_run, marlctl):
+    said = marlctl("train", "--algo", "toy", "--scenario", "toy_grid", "--num-episodes", 30, "--json")
+    result = json.loads(said.out)
+    assert result["solved"]["episode"] == 20
+    assert "score" in result["train"] and "score" in result["eval"]
