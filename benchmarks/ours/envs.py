@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.child import settings, tell
-from marlctl.cli.bench import env_speed
 from marlctl.config import resolve
+from marlctl.speed import env_speed
 
 
 def main() -> None:

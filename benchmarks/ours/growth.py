@@ -6,9 +6,9 @@ from typing import Any
 
 from benchmarks.child import settings, tell
 from benchmarks.flops import least_flops, update_flops
-from marlctl.cli.bench import FOREVER, train_speed
 from marlctl.config import Config, resolve
 from marlctl.opening import open_env
+from marlctl.speed import FOREVER, train_speed
 
 ROWS = 4_096  # in the ring: with 48 agents a row is 112 kB
 
