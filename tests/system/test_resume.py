@@ -36,6 +36,11 @@ KINDS = {
         "env": {"max_steps": 30},
         "algo": SMALL,
     },
+    "maddpg, tennis": {
+        "run": {"algo": "maddpg", "scenario": "tennis", "num_envs": 2, "eval_episodes": 2, "eval_every": 5},
+        "env": {"max_cycles": 40},
+        "algo": {**SMALL, "noise": "ou", "noise_decay": 0.999},
+    },
     "ddpg": {
         "run": {"algo": "ddpg", "scenario": "simple_adversary", "num_envs": 1, "eval_episodes": 2, "eval_every": 5},
         "algo": SMALL,
