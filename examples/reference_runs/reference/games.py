@@ -165,14 +165,14 @@ def whole_episodes(env: BatchedEnv, policy: Policy, mode: str) -> Iterator[Step]
 def measures(spec: EnvSpec, steps: Sequence[Step]) -> dict[str, float]:
     """Mean returns by team; touches an episode; % of episodes with a team at the target, at the end and ever."""
     columns = {team: [spec.names.index(agent) for agent in agents] for team, agents in spec.teams.items()}
-    returns = sum(step.reward.array for step in steps)  # (n, agents)
+    returns = np.asarray(sum(step.reward.array for step in steps))  # (n, agents)
     found = {team: float(returns[:, own].sum(1).mean()) for team, own in columns.items()}
     if "touches" in steps[0].diagnostics:
         found["touches"] = float(sum(np.nansum(s.diagnostics["touches"].array, 1).mean() for s in steps))
     if "target_reached" in steps[0].diagnostics:
-        there = np.stack([step.diagnostics["target_reached"].array for step in steps]) > 0  # (steps, n, agents)
+        reached = np.stack([step.diagnostics["target_reached"].array for step in steps])  # (steps, n, agents)
         for team, own in columns.items():
-            covered = there[:, :, own].any(2)
+            covered = np.asarray((reached[:, :, own] > 0).any(2))
             found[f"{team}_success"] = 100 * float(covered[-1].mean())
             found[f"{team}_ever"] = 100 * float(covered.any(0).mean())
     return found

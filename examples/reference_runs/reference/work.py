@@ -40,7 +40,7 @@ class Processes:
         self._lock = threading.Lock()
         self.stopping = False
 
-    def marlctl(self, *arguments: str | Path) -> str:
+    def marlctl(self, *arguments: object) -> str:
         """What the command prints."""
         return self.run([sys.executable, "-m", "marlctl", *map(str, arguments)])
 
