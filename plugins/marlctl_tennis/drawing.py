@@ -18,9 +18,9 @@ FINE = 2  # drawn so many times larger, then made smaller: that smooths the edge
 SCALE = 21.5 * FINE  # pixels a unit
 GROUND = 300 * FINE  # row of the court's surface
 
-SKY_TOP, SKY_LOW = (22, 38, 62), (104, 146, 168)
+SKY, WALL = (52, 82, 112), (26, 42, 64)
 STANDS, STANDS_EDGE = (30, 50, 76), (44, 68, 98)
-CROWD = ((208, 160, 120), (150, 170, 190), (190, 110, 100), (120, 150, 130), (220, 210, 190))
+CROWD = (74, 90, 112)
 CLAY, CLAY_DARK, LINE, SHADOW = (198, 100, 63), (166, 80, 50), (246, 238, 226), (70, 24, 12, 110)
 BALL, BALL_EDGE = (224, 247, 86), (150, 172, 40)
 COLOURS = ((244, 184, 98), (130, 216, 228))  # of the first and the second player
@@ -66,9 +66,8 @@ def _oval(pen: ImageDraw.ImageDraw, centre: Point, wide: float, high: float, **h
 
 @cache
 def _background() -> Image.Image:
-    fade = np.linspace(0, 1, FINE * HEIGHT)[:, None]
-    sky = np.array(SKY_TOP) * (1 - fade) + np.array(SKY_LOW) * fade
-    image = Image.fromarray(np.repeat(sky[:, None], FINE * WIDTH, axis=1).astype(np.uint8))
+    # Few colours: a GIF has 256 for a picture, and those of the ball must be among them.
+    image = Image.new("RGB", (FINE * WIDTH, FINE * HEIGHT), SKY)
     pen = ImageDraw.Draw(image, "RGBA")
     _stands(pen)
     right, bottom = FINE * WIDTH, FINE * HEIGHT
@@ -87,8 +86,7 @@ def _stands(pen: ImageDraw.ImageDraw) -> None:
         top = GROUND - FINE * (104 - 21 * row)
         for x in np.arange(4, FINE * WIDTH, 9 * FINE) + rng.uniform(-3, 3, 71) * FINE:
             if rng.random() < 0.7:
-                colour = (*CROWD[rng.integers(len(CROWD))], 50 + 10 * row)
-                _oval(pen, (x, top - 2 * FINE), 3.2, 4.2, fill=colour)
+                _oval(pen, (x, top - 2 * FINE), 3.2, 4.2, fill=CROWD)
         pen.rectangle((0, top, FINE * WIDTH, GROUND), fill=STANDS)
         pen.rectangle((0, top, FINE * WIDTH, top + FINE), fill=STANDS_EDGE)
 
@@ -96,7 +94,7 @@ def _stands(pen: ImageDraw.ImageDraw) -> None:
 def _walls(pen: ImageDraw.ImageDraw) -> None:
     left, right = (_at(side * rules.COURT, 0)[0] for side in (-1, 1))
     for start, end in ((0.0, left), (right, float(FINE * WIDTH))):
-        pen.rectangle((start, 0, end, GROUND), fill=(*SKY_TOP, 190))
+        pen.rectangle((start, 0, end, GROUND), fill=WALL)
 
 
 def _net(pen: ImageDraw.ImageDraw) -> None:
