@@ -288,8 +288,9 @@ def misspelt(rng: random.Random, word: str, edits: int) -> str:
 
 
 def suggested(name: str, known: list[str]) -> list[str]:
-    """The first three names a user is shown."""
-    return re.split("did you mean |there is ", unknown(name, known, what="option"))[-1].rstrip("?").split(", ")[:3]
+    """The names a user sees at a glance: all of a list of up to five, else the first three."""
+    names = re.split("did you mean |there is ", unknown(name, known, what="option"))[-1].rstrip("?").split(", ")
+    return names if len(names) <= 5 else names[:3]
 
 
 def test_a_misspelt_option_finds_the_right_one_among_three_suggestions_in_95_of_100_cases():
