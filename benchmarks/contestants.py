@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.records import BenchmarkError
 
-PARTS = ("train", "envs", "growth", "memory", "whole")
+PARTS = ("train", "coma", "envs", "growth", "memory", "whole")
 COPIES = [1, 32, 256, 4096]
 
 
@@ -51,6 +51,13 @@ CONTESTANTS = (
     ),
     Contestant("train", "marlctl simple_spread", "ours.train", {"scenario": "simple_spread", "seconds": 18}),
     Contestant("train", "XuanCe", "peers.xuance", {"seconds": 8, "envs": 10}, BOTH, "xuance", "xuance"),
+    Contestant(
+        "coma",
+        "marlctl COMA Switch2-v0",
+        "ours.train",
+        {"algo": "coma", "scenario": "Switch2-v0", "seconds": 8, "more": ["--num-episodes", "1000000"]},
+    ),
+    Contestant("coma", "plain COMA", "plain_coma", {"seconds": 8}, BOTH, peer="plain"),
     Contestant("envs", "marlctl", "ours.envs", {"seconds": 0.4, "copies": COPIES}),
     Contestant("envs", "mpe2", "peers.mpe2", {"seconds": 0.6}, peer="mpe2"),
     Contestant("envs", "VMAS", "peers.vmas", {"seconds": 0.4, "copies": COPIES}, BOTH, "benchmarl", "vmas"),

@@ -25,8 +25,8 @@ python -m benchmarks report
 
 NOTES = """## How it was measured
 
-- Classic cadence everywhere: batch 1024, one update of every agent per 100 environment steps, two hidden layers of
-  64 units. A step is one joint step of one environment.
+- MADDPG has the classic cadence everywhere: batch 1024, one update of every agent per 100 environment steps, two
+  hidden layers of 64 units. A step is one joint step of one environment.
 - Contestants take turns, round after round, each time in a fresh process. Given are the median over the rounds and the
   smallest and largest value. The spread of a ratio is that of our slowest round beside the peer's fastest, and the
   other way round.
@@ -52,6 +52,8 @@ Ratios are indicative: no two libraries do quite the same.
   checkpoints are off. It collects 1 000 (PettingZoo) or 10 000 (VMAS) frames, then makes the updates due for them.
 - XuanCe ships no MADDPG configuration for simple_tag, hence simple_spread, which has three agents; compare it with
   marlctl on simple_spread.
+- The plain COMA has the cadence of the notebook our COMA set out from: one environment, an update every ten episodes.
+  marlctl steps 32 copies, with an update every five steps of each, and its episodes soon are shorter.
 - JaxMARL's and VMAS's scenarios are rewrites of MPE. VMAS's dynamics differ from mpe2's; JaxMARL's were not compared.
 """
 

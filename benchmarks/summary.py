@@ -56,6 +56,7 @@ GOALS = (
     Goal("BenchMARL on PettingZoo, 10 environments", "marlctl simple_tag", "BenchMARL PettingZoo", 16, 28),
     Goal("BenchMARL on VMAS, 100 environments", "marlctl simple_tag", "BenchMARL VMAS", 3, 5),
     Goal("XuanCe on `simple_spread`, 10 environments", "marlctl simple_spread", "XuanCe", 5, 8),
+    Goal("a plain COMA on ma-gym's `Switch2-v0`, one environment", "marlctl COMA Switch2-v0", "plain COMA", 15, 30),
 )
 RATE_KEPT = 0.7  # of the floating-point rate with 6 agents, with 48
 RING_MB = 608 * 1.1

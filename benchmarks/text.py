@@ -39,7 +39,7 @@ def _middle(row: Row) -> str:
 
 def goals(results: Results) -> Table:
     """The table that is the goal."""
-    found, lines = rows(results, "train"), []
+    found, lines = [*rows(results, "train"), *rows(results, "coma")], []
     for goal in GOALS:
         ours, peer = best(found, goal.ours), best(found, goal.peer)
         if ours is None and peer is None:
@@ -69,7 +69,7 @@ def training(results: Results) -> Table:
             f"{row.facts['warm_up_seconds']:.1f}" if "warm_up_seconds" in row.facts else "",
             row.last.versions.get("torch", ""),
         ]
-        for row in rows(results, "train")
+        for row in [*rows(results, "train"), *rows(results, "coma")]
     ]
     return Table(
         "Training, steps a second",

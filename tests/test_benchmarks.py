@@ -297,7 +297,7 @@ def test_a_report_of_little_has_the_tables_of_what_there_is(command, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("run", "--only", "everything"), "there is train, envs, growth"),
+        (("run", "--only", "everything"), "there is train, coma, envs"),
         (("run", "--peers", "rllib"), "there is plain, agilerl"),
         (("run", "--rounds", "0"), "--rounds"),
         (("run", "--scale", "0"), "--scale"),

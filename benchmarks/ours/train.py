@@ -25,10 +25,11 @@ def main() -> None:
     """Train for so many seconds after the warm-up, or to the end where `seconds` is none."""
     asked = settings()
     begin = time.perf_counter()
-    command = [sys.executable, "-m", "marlctl", "train", "--algo", "maddpg", "--scenario", asked["scenario"]]
+    algo = asked.get("algo", "maddpg")
+    command = [sys.executable, "-m", "marlctl", "train", "--algo", algo, "--scenario", asked["scenario"]]
     child = subprocess.Popen([*command, "--exp-name", "bench", "--quiet", *asked.get("more", ())])
     try:
-        folder = Path("runs") / asked["scenario"] / "maddpg" / "bench"
+        folder = Path("runs") / asked["scenario"] / algo / "bench"
         if asked["seconds"] is None:
             finish(child, 0)
             tell(time.perf_counter() - begin, "s", steps=timings(folder)[-1]["step"], **chosen(folder))
@@ -69,7 +70,7 @@ def timings(folder: Path) -> list[dict[str, Any]]:
     if not (folder / "timings.jsonl").exists():
         return []
     algo = read_file(folder / "run.toml")["algo"]
-    warm = algo["warmup"] + SKIP * algo["update_every"]
+    warm = algo["warmup"] + SKIP * algo["update_every"] if "warmup" in algo else 0  # a rollout learns from the start
     return [row for row in read(folder / "timings.jsonl") if row["kind"] == "train" and row["step"] >= warm]
 
 
