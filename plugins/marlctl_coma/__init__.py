@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 class COMA:
     """Counterfactual policy gradients: a critic for the team tells each actor what its own action was worth."""
 
-    actor_lr: float = option(1e-3, "learning rate of the actors", above=0)
+    actor_lr: float = option(5e-4, "learning rate of the actors", above=0)
     critic_lr: float = option(5e-3, "learning rate of the critic", above=0)
     gamma: float = option(0.99, "discount of future rewards", low=0, high=1)
     td_lambda: float = option(
         0.8, "how much of the critic's goal are rewards to come instead of its own guess; 0 is TD(0)", low=0, high=1
     )
-    rollout: int = option(25, "steps of every copy between two updates", low=1)
+    rollout: int = option(5, "steps of every copy between two updates", low=1)
     target_every: int = option(10, "updates between two copies of the critic to its target", low=1)
     entropy: float = option(0.01, "weight of the policies' entropy in the actors' gain", low=0)
     epsilon: float = option(0.0, "part of the actions drawn uniformly while training, at the start", low=0, high=1)

@@ -40,6 +40,10 @@ EXTRAS = (
     "simple_spread-ddpg-six",
 )
 
+SWITCH = tuple(f"Switch{n}-v{version}" for n in (2, 4) for version in range(4))
+# Beside MPE: COMA in a corridor, also with the settings it set out from, and tennis.
+SYSTEMS = (*(f"{scenario}-coma" for scenario in SWITCH), "Switch2-v0-coma-seed", "tennis-maddpg")
+
 
 @dataclass(frozen=True)
 class Job:
@@ -68,13 +72,13 @@ def run_file(name: str) -> Path:
     return HOME / "runs" / f"{name}.toml"
 
 
-def names() -> tuple[list[str], list[str]]:
-    """The runs of the nine scenarios, and those beside them."""
+def names() -> tuple[list[str], ...]:
+    """The runs of the nine scenarios, the other systems, and what explains published numbers."""
     main = []
     for scenario in SCENARIOS:
         main += [f"{scenario}-{algo}" for algo in ALGOS]
         main += [f"{scenario}-maddpg-one"] if scenario in ONE_COPY else []
-    return main, list(EXTRAS)
+    return main, list(SYSTEMS), list(EXTRAS)
 
 
 def jobs(only: str = "*", seeds: int = 5, episodes: int | None = None) -> Iterator[Job]:
