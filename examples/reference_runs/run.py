@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from reference import figures, page, tables, yardstick
+from reference import figures, page, systems, tables, yardstick
 from reference.games import Games
 from reference.plan import HOME, Job, jobs
 from reference.results import Results
@@ -89,14 +89,15 @@ def write(given: argparse.Namespace, worker: Worker, all_jobs: tuple[Job, ...]) 
         made = tables.make(results, curves)
     finally:
         games.save()
+    others = systems.make(results)
     folder = given.results / "results"
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "tables.json", (json.dumps(asdict(made), indent=1) + "\n").encode())
+    write_whole(folder / "tables.json", (json.dumps(asdict(made) | asdict(others), indent=1) + "\n").encode())
     write_whole(folder / "curves.jsonl", "".join(json.dumps(asdict(curve)) + "\n" for curve in curves).encode())
     drawn = figures.draw(results, given.results / "figures")
     readme = given.results / "README.md"
     before = readme.read_text(encoding="utf-8") if readme.is_file() else ""
-    write_whole(readme, page.written(before, page.section(made, drawn)).encode())
+    write_whole(readme, page.written(before, page.section(made, others, drawn)).encode())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

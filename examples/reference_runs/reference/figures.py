@@ -7,22 +7,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from marlctl.storage.files import write_whole
+from reference import systems
 from reference.plan import ALGOS
 from reference.results import Results, teams_of
 
 SMOOTH = 5  # rows of metrics, 100 episodes each
 
 
-def wanted(results: Results) -> Iterator[tuple[str, str, str]]:
-    """Scenario, metric and file name of every figure there can be."""
+def wanted(results: Results) -> Iterator[tuple[list[str], str, str]]:
+    """Run files, metric and file name of every figure there can be."""
     for scenario in results.scenarios:
-        if any(results.of(f"{scenario}-{algo}") for algo in ALGOS):
-            teams = teams_of(f"{scenario}-maddpg")
-            if len(teams) == 1:
-                yield scenario, "return.total", f"{scenario}.png"
-            else:
-                for team in teams:
-                    yield scenario, f"return.teams.{team}", f"{scenario}-{team}.png"
+        both = [f"{scenario}-{algo}" for algo in ALGOS]
+        teams = teams_of(both[0])
+        if len(teams) == 1:
+            yield both, "return.total", f"{scenario}.png"
+        else:
+            for team in teams:
+                yield both, f"return.teams.{team}", f"{scenario}-{team}.png"
+    yield from systems.figures()
 
 
 def draw(results: Results, folder: Path) -> list[str]:
@@ -30,8 +32,10 @@ def draw(results: Results, folder: Path) -> list[str]:
     memory = results.worker.out / "figures.json"  # which runs each figure was drawn from
     known: dict[str, list[str]] = json.loads(memory.read_text(encoding="utf-8")) if memory.is_file() else {}
     drawn = []
-    for scenario, metric, name in wanted(results):
-        sides = [side for algo in ALGOS for side in results.sides(f"{scenario}-{algo}")]
+    for runs, metric, name in wanted(results):
+        sides = [side for run in runs for side in results.sides(run)]
+        if not sides:
+            continue
         path, keys = folder / name, [side.key for side in sides]
         if not path.is_file() or known.get(str(path.resolve())) != keys:
             look = ["--metric", metric, "--x", "episodes", "--smooth", str(SMOOTH), "--out", path]

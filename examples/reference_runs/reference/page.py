@@ -8,6 +8,7 @@ from typing import get_args
 
 from reference.intervals import Estimate, Verdict
 from reference.published import NOT_COMPARED, OTHER_WORLD
+from reference.systems import Corridor, Rally, Systems
 from reference.tables import Beside, Compared, Meeting, Rise, Tables
 
 WORDS = {
@@ -30,7 +31,7 @@ def written(page: str, section: str) -> str:
     return f"{before}{BEGIN}\n\n{section}\n{END}{after}"
 
 
-def section(tables: Tables, figures: Sequence[str]) -> str:
+def section(tables: Tables, systems: Systems, figures: Sequence[str]) -> str:
     """Everything that was found, in Markdown."""
     parts = [
         ("In short", _in_short(tables)),
@@ -43,6 +44,8 @@ def section(tables: Tables, figures: Sequence[str]) -> str:
         ("Physical deception", _meetings(tables.deception, "adversary", "agents")),
         ("Numbers that are worse than published ones", _explained(tables)),
         ("Which curves still rise", _rises(tables.rises)),
+        ("COMA in a corridor", _switch(systems.switch)),
+        ("Tennis", _tennis(systems.tennis)),
         ("Curves", "\n".join(f"![{name.partition('.')[0]}](figures/{name})" for name in figures)),
     ]
     return "\n".join(f"## {title}\n\n{text}\n" for title, text in parts if text)
@@ -199,3 +202,29 @@ def _rises(rows: Sequence[Rise]) -> str:
         for row in rows
     ]
     return table(["run", "last tenth of the training returns less the tenth before", "still rises"], lines)
+
+
+def _switch(rows: Sequence[Corridor]) -> str:
+    """A line a run file, its seeds side by side."""
+    lines = []
+    for name, group in groupby(rows, key=lambda row: row.name):
+        seeds = list(group)
+        measures = ([row.halfway for row in seeds], [row.sampled for row in seeds], [row.greedy for row in seeds])
+        seconds = [f"{min(each):.0f} to {max(each):.0f}" for each in [[row.seconds for row in seeds]]]
+        lines.append([name, *(", ".join(f"{value:.2f}" for value in values) for values in measures), *seconds])
+    titles = ["sampled, half of the training", "sampled, at the end", "greedy, at the end", "seconds"]
+    return table(["run", *titles], lines)
+
+
+def _tennis(rows: Sequence[Rally]) -> str:
+    lines = [
+        [
+            str(row.seed),
+            f"{row.solved:,}" if row.solved else f"not in {row.episodes:,}",
+            f"{row.steps:,}" if row.steps else "",
+            f"{row.seconds:.0f}" if row.seconds else "",
+            f"{row.score:.2f} after {row.episodes:,}",
+        ]
+        for row in rows
+    ]
+    return table(["seed", "solved at training episode", "steps by then", "seconds by then", "score, greedy"], lines)
