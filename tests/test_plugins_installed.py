@@ -24,7 +24,7 @@ EVERY = [(kind, name) for kind in CONTRACTS for name in OURS[kind]]
 
 
 def test_the_distribution_brings_what_it_promises():
-    assert {"maddpg", "ddpg", "toy"} <= set(OURS[Kind.ALGORITHM])
+    assert {"coma", "maddpg", "ddpg", "toy"} <= set(OURS[Kind.ALGORITHM])
     assert {"simple_tag", "simple_spread", "simple_adversary", "toy_grid"} <= set(OURS[Kind.ENVIRONMENT])
     assert {"Switch2-v0", "Switch4-v3", "tennis"} <= set(OURS[Kind.ENVIRONMENT])
     assert {"mpe", "sisl", "probe", "ma-gym"} <= set(OURS[Kind.FAMILY])

@@ -41,6 +41,28 @@ KINDS = {
         "env": {"max_cycles": 40},
         "algo": {**SMALL, "noise": "ou", "noise_decay": 0.999},
     },
+    "coma, Switch": {
+        "run": {"algo": "coma", "scenario": "Switch2-v0", "num_envs": 3, "eval_episodes": 2, "eval_every": 5},
+        "env": {"max_steps": 20},
+        "algo": {"rollout": 7, "num_units": 8, "target_every": 3},
+    },
+    "coma, on-policy, one actor, last actions and epsilon": {
+        "run": {"algo": "coma", "scenario": "toy_grid", "num_envs": 2, "eval_episodes": 2, "eval_every": 5},
+        "algo": {
+            "rollout": 9,
+            "num_units": 8,
+            "target_every": 3,
+            "share": True,
+            "previous_actions": True,
+            "epsilon": 0.5,
+            "epsilon_updates": 15,
+        },
+    },
+    "coma, ma-gym": {
+        "run": {"algo": "coma", "scenario": "ma-gym/PredatorPrey5x5-v0", "eval_episodes": 2, "eval_every": 5},
+        "env": {"max_steps": 20},
+        "algo": {"rollout": 7, "num_units": 8},
+    },
     "ddpg": {
         "run": {"algo": "ddpg", "scenario": "simple_adversary", "num_envs": 1, "eval_episodes": 2, "eval_every": 5},
         "algo": SMALL,
@@ -164,7 +186,15 @@ def test_it_may_be_cut_at_the_rings_wrap_and_right_after_an_evaluation(kind, mak
 
 
 @pytest.mark.parametrize(
-    "kind", ["toy, three copies", "toy, on-policy", "toy, a random agent", "toy, a score", "maddpg, drifting noise"]
+    "kind",
+    [
+        "toy, three copies",
+        "toy, on-policy",
+        "toy, a random agent",
+        "toy, a score",
+        "maddpg, drifting noise",
+        "coma, on-policy, one actor, last actions and epsilon",
+    ],
 )
 def test_leaving_out_any_saved_part_is_noticed(kind, make_run, silent, monkeypatch):
     """The power of the test above: each part in turn is replaced by what a new run begins with."""
