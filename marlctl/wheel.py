@@ -91,7 +91,7 @@ class Wheel:
         self.counters = Counters()
         self.checkpoints = Checkpoints(folder.path)
         self.time = {"sampling": 0.0, "learning": 0.0, "evaluation": 0.0, "saving": 0.0}
-        self._judge: tuple[BatchedEnv, Cast] | None = None
+        self._evaluated: tuple[BatchedEnv, Cast] | None = None  # made when it is first needed
         self._logs: tuple[Lines, ...] = ()
         self._begin, self._began = perf_counter(), time()  # of this process
         self._steps_before = 0
@@ -188,10 +188,10 @@ class Wheel:
     def _play(self) -> Scores:
         """Games apart from training's: their own copies, seeds and random numbers."""
         run = self.config.run
-        if self._judge is None:
+        if self._evaluated is None:
             env = make_env(self.config, min(COPIES, run.eval_episodes))
-            self._judge = env, cast_of(self.config, self.folder, env.spec, self.learner)
-        env, cast = self._judge
+            self._evaluated = env, cast_of(self.config, self.folder, env.spec, self.learner)
+        env, cast = self._evaluated
         seed = key(run.seed, "evaluation") & (2**63 - 1)
         plays = self.learner.plays
         scores = play(env, cast, seed=seed, mode=plays, episodes=run.eval_episodes, stop=lambda: bool(self.stop()))
@@ -314,7 +314,7 @@ class Wheel:
 
     def close(self) -> None:
         self.env.close()
-        if self._judge is not None:
-            self._judge[0].close()
+        if self._evaluated is not None:
+            self._evaluated[0].close()
         for log in self._logs:
             log.close()

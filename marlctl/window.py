@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,29 @@ WIDE = 700  # pixels; smaller pictures are shown larger
 
 
 class Window:
-    """Shows one picture at a time. It opens with the first."""
+    """The pictures of an environment, as PettingZoo's `render_mode` wants them: handed out, shown here, or none.
 
-    def __init__(self, title: str) -> None:
-        self._title = title
+    It shows one at a time, and opens with the first.
+    """
+
+    def __init__(self, title: str, render_mode: str | None) -> None:
+        self._title, self._mode = title, render_mode
         self._screen: Any = None
+
+    def render(self, draw: Callable[[], Array]) -> Array | None:
+        """What an environment's `render` gives."""
+        if self._mode is None:
+            return None
+        picture = draw()
+        if self._mode == "rgb_array":
+            return picture
+        self.show(picture)
+        return None
+
+    def refresh(self, draw: Callable[[], Array]) -> None:
+        """After a reset or a step: who watches sees it without asking."""
+        if self._mode == "human":
+            self.show(draw())
 
     def show(self, picture: Array) -> None:
         """Show a picture (height, width, 3)."""

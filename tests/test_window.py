@@ -18,9 +18,9 @@ def picture(width=100, height=40):
 def test_a_picture_is_shown_the_right_way_up_and_large(monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     pygame = pytest.importorskip("pygame")
-    window = Window("a game")
-    window.show(picture())
-    window.show(picture())
+    window = Window("a game", "human")
+    window.refresh(picture)
+    assert window.render(picture) is None
     screen = pygame.display.get_surface()
     assert screen.get_size() == (WIDE, 280)
     assert screen.get_at((3, 3))[:3] == (255, 0, 0)
@@ -32,7 +32,23 @@ def test_a_picture_is_shown_the_right_way_up_and_large(monkeypatch):
 
 def test_a_window_that_never_opened_closes_without_pygame(monkeypatch):
     monkeypatch.setitem(sys.modules, "pygame", None)
-    window = Window("a game")
+    window = Window("a game", "human")
     window.close()
     with pytest.raises(ConfigError, match="pip install pygame-ce"):
         window.show(picture())
+
+
+@pytest.mark.parametrize("mode", [None, "rgb_array"])
+def test_without_a_window_a_picture_is_drawn_only_for_who_asks(mode, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    drawn = []
+
+    def draw():
+        drawn.append(picture())
+        return drawn[-1]
+
+    window = Window("a game", mode)
+    window.refresh(draw)
+    assert not drawn
+    assert window.render(draw) is (drawn[0] if mode else None)
+    assert len(drawn) == (1 if mode else 0)

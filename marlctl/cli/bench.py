@@ -20,7 +20,7 @@ Seconds = Annotated[float, typer.Option("--seconds", help="About how long to mea
 
 
 @app.command("speed")
-def speed_(
+def measure_speed(
     scenario: Scenario = "simple_tag",
     algo: Algo = "maddpg",
     num_envs: flags.NumEnvs = None,

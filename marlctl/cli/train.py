@@ -214,5 +214,6 @@ def _run(
             raise typer.Exit(stopped.exit_code) from stopped
     rows = list(read(folder.metrics))
     last = {kind: next((r for r in reversed(rows) if r["kind"] == kind), None) for kind in ("train", "eval")}
-    solved = [("solved", row) for row in rows if row["kind"] == "solved"]
-    return {"run": str(folder.path), "seed": config.run.seed, **last, **dict(solved)}
+    result = {"run": str(folder.path), "seed": config.run.seed, **last}
+    solved = [row for row in rows if row["kind"] == "solved"]  # one at most
+    return {**result, "solved": solved[0]} if solved else result

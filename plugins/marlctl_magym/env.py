@@ -35,7 +35,7 @@ class MaGymEnv(ParallelEnv[str, Array, int]):  # type: ignore[misc] # PettingZoo
         self.metadata = {"name": name, "render_modes": ["human", "rgb_array"], "render_fps": 5}
         self.render_mode = render_mode
         self._registration, self._kwargs = registered()[name], kwargs
-        self._window = Window(name)
+        self._window = Window(name, render_mode)
         self._random = Random()
         self._open()
         self.possible_agents = [f"agent_{i}" for i in range(self._game.n_agents)]
@@ -57,7 +57,7 @@ class MaGymEnv(ParallelEnv[str, Array, int]):  # type: ignore[misc] # PettingZoo
             self._random = Random(seed)
         obs = self._drawing_from_ours().reset()
         self.agents = list(self.possible_agents)
-        self._show()
+        self._window.refresh(self._picture)
         return self._by_agent(obs), {agent: {} for agent in self.agents}
 
     def step(
@@ -75,17 +75,11 @@ class MaGymEnv(ParallelEnv[str, Array, int]):  # type: ignore[misc] # PettingZoo
         reward = {agent: float(rewards[i]) for agent, i in places.items()}
         infos = {agent: _numbers(info, i) for agent, i in places.items()}
         self.agents = [agent for agent in acting if not (ends[agent] or cuts[agent])]
-        self._show()
+        self._window.refresh(self._picture)
         return seen, reward, ends, cuts, infos
 
     def render(self) -> Array | None:
-        if self.render_mode is None:
-            return None
-        picture = np.array(self._game.render(mode="rgb_array"))
-        if self.render_mode == "rgb_array":
-            return picture
-        self._window.show(picture)
-        return None
+        return self._window.render(self._picture)
 
     def close(self) -> None:
         self._window.close()
@@ -104,9 +98,8 @@ class MaGymEnv(ParallelEnv[str, Array, int]):  # type: ignore[misc] # PettingZoo
             names["random"] = self._random
         return self._game
 
-    def _show(self) -> None:
-        if self.render_mode == "human":
-            self.render()
+    def _picture(self) -> Array:
+        return np.array(self._game.render(mode="rgb_array"))
 
     def _by_agent(self, obs: Any) -> dict[str, Array]:
         """What those see who take part."""

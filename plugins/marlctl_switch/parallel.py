@@ -30,7 +30,7 @@ class SwitchEnv(ParallelEnv[str, Array, int]):  # type: ignore[misc] # PettingZo
         self.metadata = {"name": scenario.name, "render_modes": ["human", "rgb_array"], "render_fps": 5}
         self.render_mode = render_mode
         self._game = Game(scenario, 1)
-        self._window = Window(scenario.name)
+        self._window = Window(scenario.name, render_mode)
         self.possible_agents = [f"agent_{i}" for i in range(scenario.n_agents)]
         self.agents: list[str] = []
         size = self._game.obs_size
@@ -49,7 +49,7 @@ class SwitchEnv(ParallelEnv[str, Array, int]):  # type: ignore[misc] # PettingZo
         """Begin a game; there is nothing random in it for a seed to change."""
         self._game.begin(np.array([0]))
         self.agents = list(self.possible_agents)
-        self._show()
+        self._window.refresh(self._picture)
         return self._look(), {agent: {} for agent in self.agents}
 
     def step(
@@ -64,17 +64,11 @@ class SwitchEnv(ParallelEnv[str, Array, int]):  # type: ignore[misc] # PettingZo
         obs, reward = self._look(), given(moved.reward[0].tolist())
         infos = {agent: {"home": float(arrived[agent]), "steps": 1.0} for agent in acting}
         self.agents = [agent for agent in acting if not (arrived[agent] or cut[agent])]
-        self._show()
+        self._window.refresh(self._picture)
         return obs, reward, arrived, cut, infos
 
     def render(self) -> Array | None:
-        if self.render_mode is None:
-            return None
-        picture = draw([PLACES[cell] for cell in self._game.cells[:, 0]])
-        if self.render_mode == "rgb_array":
-            return picture
-        self._window.show(picture)
-        return None
+        return self._window.render(self._picture)
 
     def state(self) -> Array:
         """All that everybody sees, also of who is home."""
@@ -83,9 +77,8 @@ class SwitchEnv(ParallelEnv[str, Array, int]):  # type: ignore[misc] # PettingZo
     def close(self) -> None:
         self._window.close()
 
-    def _show(self) -> None:
-        if self.render_mode == "human":
-            self.render()
+    def _picture(self) -> Array:
+        return draw([PLACES[cell] for cell in self._game.cells[:, 0]])
 
     def _look(self) -> dict[str, Array]:
         return self._by_agent(list(self._game.look()[0]))

@@ -32,7 +32,7 @@ class TennisEnv(ParallelEnv[str, Array, Array]):  # type: ignore[misc] # Petting
         self.possible_agents = list(NAMES)
         self.agents: list[str] = []
         self.render_mode = render_mode
-        self._window = Window("tennis")
+        self._window = Window("tennis", render_mode)
         self._games = Games(1, max_cycles)
         self._seeds = np.random.default_rng()
         self._sight = {name: spaces.Box(-FARTHEST, FARTHEST, (SEEN,), np.float32) for name in NAMES}
@@ -55,7 +55,7 @@ class TennisEnv(ParallelEnv[str, Array, Array]):  # type: ignore[misc] # Petting
         self._games.begin(np.arange(1), [seed])
         self.agents = list(NAMES)
         self._begin()
-        self._show()
+        self._window.refresh(self._picture)
         return self._seen(), {name: {} for name in NAMES}
 
     def step(
@@ -68,7 +68,7 @@ class TennisEnv(ParallelEnv[str, Array, Array]):  # type: ignore[misc] # Petting
         self._trail.append(self._ball())
         if turn.terminated[0] or turn.truncated[0]:
             self.agents = []
-        self._show()
+        self._window.refresh(self._picture)
         return (
             self._seen(),
             dict(zip(NAMES, turn.reward[0].tolist(), strict=True)),
@@ -78,15 +78,7 @@ class TennisEnv(ParallelEnv[str, Array, Array]):  # type: ignore[misc] # Petting
         )
 
     def render(self) -> Array | None:
-        if self.render_mode is None:
-            return None
-        table = self._games.court.table[:, :, 0]
-        rackets = tuple((sign * float(x), float(y)) for sign, (x, y) in zip((1, -1), table[:2].T, strict=True))
-        picture = draw(Scene(rackets, tuple(self._trail), tuple(self._earned.tolist()), self._rally))
-        if self.render_mode == "rgb_array":
-            return picture
-        self._window.show(picture)
-        return None
+        return self._window.render(self._picture)
 
     def state(self) -> Array:
         """Everything both players see."""
@@ -96,9 +88,10 @@ class TennisEnv(ParallelEnv[str, Array, Array]):  # type: ignore[misc] # Petting
     def close(self) -> None:
         self._window.close()
 
-    def _show(self) -> None:
-        if self.render_mode == "human":
-            self.render()
+    def _picture(self) -> Array:
+        table = self._games.court.table[:, :, 0]
+        rackets = tuple((sign * float(x), float(y)) for sign, (x, y) in zip((1, -1), table[:2].T, strict=True))
+        return draw(Scene(rackets, tuple(self._trail), tuple(self._earned.tolist()), self._rally))
 
     def _begin(self) -> None:
         self._rally, self._earned = 0, np.zeros(len(NAMES))
