@@ -12,8 +12,9 @@ from pettingzoo import ParallelEnv
 
 from marlctl.contracts import BatchedEnv, Environment
 from marlctl.episodes import Copy, Env, Moved, Scenario, Seen, guarded
-from marlctl.errors import ConfigError, DivergedError, PluginError
-from marlctl.records import AgentSpec, Array, EnvSpec, Joint, Layout, State, Step
+from marlctl.errors import ConfigError, PluginError
+from marlctl.finite import check_joint
+from marlctl.records import AgentSpec, Array, EnvSpec, Joint, State, Step
 from marlctl.spaces import moves, sight
 
 PLAIN = re.compile(r"(?!\.{1,2}$)[^/\0]{1,200}")  # a name that a checkpoint can hold
@@ -118,7 +119,7 @@ class Copies:
 
     def step(self, action: Joint, seeds: Sequence[int]) -> Step:
         joint = np.array(action.array, np.float32)  # a copy: the histories keep its rows
-        _check_finite("action", joint, self.spec.action)
+        check_joint("action", self.spec.action.joint(joint))
         moved = [copy.step(*taken) for copy, taken in zip(self._copies, self._decode(joint), strict=True)]
         rows = [self._read(m.seen) for m in moved]
         final = current = self._stack(rows)
@@ -206,13 +207,13 @@ class Copies:
 
     def _stack(self, rows: Sequence[tuple[Array, Array]]) -> tuple[Joint, Joint | None]:
         obs = self.spec.obs.joint(np.stack([row for row, _ in rows]))
-        _check_finite("observation", obs.array, self.spec.obs)
+        check_joint("observation", obs)
         return obs, self.spec.action.joint(np.stack([mask for _, mask in rows])) if self.spec.masked else None
 
     def _reward(self, moved: Sequence[Moved]) -> Joint:
         rows = [[m.reward.get(agent, 0.0) for agent in self.spec.names] for m in moved]
         reward = self.spec.scalar.joint(np.array(rows, np.float32))
-        _check_finite("reward", reward.array, self.spec.scalar)
+        check_joint("reward", reward)
         return reward
 
     def _flags(self, who: Sequence[Container[str]]) -> Joint:
@@ -229,9 +230,3 @@ class Copies:
                         found[name] = self.spec.scalar.joint(np.full((self.n, self.spec.scalar.width), np.nan))
                     found[name][agent][i] = value
         return found
-
-
-def _check_finite(what: str, array: Array, layout: Layout) -> None:
-    if not np.isfinite(array).all():
-        agent = next(agent for agent in layout.columns if not np.isfinite(layout.joint(array)[agent]).all())
-        raise DivergedError(f"{what} of {agent} is not finite")

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
 from marlctl.errors import DivergedError, PluginError
-from marlctl.records import Gradient, Metrics, State
+from marlctl.records import Array, Gradient, Joint, Metrics, State
 
 REMEDY = "the last good checkpoint stays; a smaller learning rate may help"
+
+
+def check_joint(what: str, joint: Joint) -> None:
+    """Stop where an agent's numbers are not finite; say whose they are."""
+    if not np.isfinite(joint.array).all():
+        agent = next(agent for agent, part in joint.items() if not np.isfinite(part).all())
+        raise DivergedError(f"{what} of {agent} is not finite")
 
 
 def check_gradients(gradients: Mapping[str, Gradient]) -> None:
@@ -30,6 +37,14 @@ def check_metrics(metrics: Metrics, weights: Callable[[], State]) -> None:
     """Stop when a parameter is no longer finite; say which."""
     for name, value in metrics.items():
         if not math.isfinite(value):
-            bad = [tensor for tensor, array in weights().items() if not np.isfinite(array).all()]
+            bad = [tensor for tensor, array in _arrays(weights()) if not np.isfinite(array).all()]
             where = f" ({', '.join(bad)} hold what is not finite)" if bad else ""
             raise DivergedError(f"{name} is {value}{where}; {REMEDY}")
+
+
+def _arrays(state: State, prefix: str = "") -> Iterator[tuple[str, Array]]:
+    for name, value in state.items():
+        if isinstance(value, Mapping):
+            yield from _arrays(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value

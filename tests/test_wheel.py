@@ -295,6 +295,8 @@ def test_a_loss_or_a_metric_that_is_not_finite_is_named(bad):
         check_metrics({"agent_0.w_norm": 1.0, "agent_1.w_norm": bad}, dict)
     with pytest.raises(DivergedError, match=r"actor hold what is not finite"):
         check_metrics({"x": bad}, lambda: {"actor": np.array([1, bad]), "critic": np.ones(2)})
+    with pytest.raises(DivergedError, match=r"\(team\.critic hold what is not finite"):
+        check_metrics({"x": bad}, lambda: {"team": {"actor": np.ones(2), "critic": np.array([1, bad])}})
 
 
 @pytest.mark.parametrize("where", ["gradient", "loss", "parameter"])

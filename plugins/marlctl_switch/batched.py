@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from marlctl.errors import ConfigError, DivergedError
+from marlctl.errors import ConfigError
+from marlctl.finite import check_joint
 from marlctl.records import ActionSpec, AgentSpec, Array, EnvSpec, Joint, State, Step
 from marlctl_switch.game import Game, Outcome
 from marlctl_switch.grid import MOVES
@@ -73,7 +74,7 @@ class Batched:
         flat = np.asarray(action.array, np.float32)
         numbers = flat.reshape(-1)
         if not isfinite(numbers @ numbers):
-            _check_finite(self._action.joint(flat))
+            check_joint("action", self._action.joint(flat))
         moves: Array = flat.reshape(self.n, -1, MOVES).argmax(2)
         return moves.T
 
@@ -84,10 +85,3 @@ class Batched:
     def _diagnose(self, moved: Outcome) -> dict[str, Joint]:
         measures = {"home": moved.arrived, "steps": moved.alive}
         return {name: self._scalar.joint(np.where(moved.alive, m, np.nan)) for name, m in measures.items()}
-
-
-def _check_finite(action: Joint) -> None:
-    for agent, part in action.items():
-        if not np.isfinite(part).all():
-            row = part[~np.isfinite(part).all(1)][0]
-            raise DivergedError(f"action of {agent} is not finite: {row.tolist()}")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from marlctl.errors import DivergedError
-from marlctl.records import ActionSpec, Array, Joint, Layout
+from marlctl.finite import check_joint
+from marlctl.records import ActionSpec, Array, Joint
 from marlctl_mpe.batched.world import Body
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Hands:
         array: Array = np.asarray(action.array, np.float32)
         total = square_sum(array)
         if not isfinite(total):
-            check_finite("action", array, action.layout)
+            check_joint("action", action.layout.joint(array))
         if self._boxed:
             return np.minimum(np.maximum(array, 0), 1)
         # As many ones as choices: that is how it should be, and quickly seen.
@@ -61,13 +61,6 @@ def square_sum(array: Array) -> float:
     """Finite where every number is (and none is huge); the quickest way to know."""
     flat = array.reshape(-1)
     return float(flat @ flat)
-
-
-def check_finite(what: str, array: Array, layout: Layout) -> None:
-    """Name the first agent with a number that is not finite."""
-    for agent, part in layout.joint(array).items():
-        if not np.isfinite(part).all():
-            raise DivergedError(f"{what} of {agent} is not finite")
 
 
 def _spec(body: Body, scenario: Scenario) -> ActionSpec:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from marlctl.errors import ConfigError
+from marlctl.finite import check_joint
 from marlctl.records import AgentSpec, Array, EnvSpec, Joint, Layout, State, Step
-from marlctl_mpe.batched.acting import Hands, check_finite, square_sum
+from marlctl_mpe.batched.acting import Hands, square_sum
 from marlctl_mpe.batched.task import Task
 
 if TYPE_CHECKING:
@@ -117,9 +118,10 @@ class Batched:
         self._task.look()
         self._world.table.take(self._sight, axis=0, out=self._seen, mode="clip")  # "raise" would copy once more
         obs: Array = self._seen.T.astype(np.float32, order="C")
+        seen = self._obs.joint(obs)
         if not isfinite(square_sum(obs)):
-            check_finite("observation", obs, self._obs)
-        return self._obs.joint(obs)
+            check_joint("observation", seen)
+        return seen
 
 
 def _constant(layout: Layout, n: int, value: bool) -> Joint:

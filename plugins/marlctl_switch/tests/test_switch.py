@@ -217,7 +217,7 @@ def test_an_action_that_is_not_finite_is_refused_by_name(strange):
     batch.reset([0, 1])
     action = batch.spec.action.zeros(2)
     action["agent_1"][1, 2] = strange
-    with pytest.raises(DivergedError, match=rf"action of agent_1 is not finite: .*{strange}"):
+    with pytest.raises(DivergedError, match="action of agent_1 is not finite"):
         batch.step(action, [2, 3])
     env = Switch2V0().make()
     env.reset()
