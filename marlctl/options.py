@@ -15,11 +15,14 @@ import math
 import sys
 import types
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from marlctl.errors import ConfigError, PluginError
+
+P = TypeVar("P")
 
 
 def option(
@@ -33,6 +36,16 @@ def option(
     """A dataclass field with a help text and bounds (`low` and `high` allowed themselves, `above` not)."""
     bounds = {"low": low, "high": high, "above": above}
     return dataclasses.field(default=default, metadata={"help": help, **bounds})
+
+
+def changed(plugin: P, **fields: Any) -> P:
+    """The same plugin but for these fields, which need not be options.
+
+    `dataclasses.replace` would forget what was set in fields with `init=False`.
+    """
+    twin = copy(plugin)
+    twin.__dict__.update(fields)
+    return twin
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from marlctl import plugins
 from marlctl.config import Run
 from marlctl.errors import ConfigError, MarlctlError, PluginError
-from marlctl.options import build, describe, literal, option, type_name, unknown
+from marlctl.options import build, changed, describe, literal, option, type_name, unknown
 
 
 @dataclass(frozen=True)
@@ -324,3 +324,14 @@ def test_a_bare_misspelt_option_of_four_letters_or_more_is_found_too():
     wrongs = [(misspelt(rng, right, e), right) for right in known if len(right) >= 4 for e in (1, 2) * 10]
     hits = [right in suggested(wrong, known) for wrong, right in wrongs if wrong not in known]
     assert sum(hits) / len(hits) >= 0.95
+
+
+def test_a_changed_plugin_keeps_what_is_no_option():
+    @dataclass(frozen=True)
+    class Marked:
+        size: int = option(1, "a size")
+        _mark: bool = field(default=False, init=False)
+
+    first = Marked()
+    assert changed(changed(first, _mark=True), size=4) == changed(Marked(size=4), _mark=True)
+    assert first == Marked()

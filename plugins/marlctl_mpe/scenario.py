@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from marlctl.errors import ConfigError
-from marlctl.options import option
+from marlctl.options import changed, option
 
 if TYPE_CHECKING:
     from pettingzoo import ParallelEnv
@@ -74,11 +73,11 @@ class Scenario:
         }
 
     def with_length(self: S, steps: int) -> S:
-        return self._but(max_cycles=steps)
+        return changed(self, max_cycles=steps)
 
     def diagnostic(self: S) -> S:
         """The same scenario, whose infos carry what `diagnose` reads."""
-        return self._but(_measured=True)
+        return changed(self, _measured=True)
 
     @property
     def measured(self) -> bool:
@@ -93,12 +92,6 @@ class Scenario:
 
     def _name(self, agent: str, data: Any) -> dict[str, float]:
         raise NotImplementedError
-
-    def _but(self: S, **changes: Any) -> S:
-        # Not dataclasses.replace: it would forget the field that is no option.
-        twin = copy(self)
-        twin.__dict__.update(changes)
-        return twin
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from marlctl.options import option
+from marlctl.options import changed, option
 
 if TYPE_CHECKING:
     from pettingzoo import ParallelEnv
@@ -42,11 +41,11 @@ class Switch:
         return Batched(self, n)
 
     def with_length(self: S, steps: int) -> S:
-        return self._but(max_steps=steps)
+        return changed(self, max_steps=steps)
 
     def diagnostic(self: S) -> S:
         """The same scenario, whose steps tell what `diagnose` tells."""
-        return self._but(_measured=True)
+        return changed(self, _measured=True)
 
     @property
     def measured(self) -> bool:
@@ -56,9 +55,3 @@ class Switch:
     def diagnose(self, agent: str, info: Mapping[str, Any]) -> dict[str, float]:
         """Whether the agent came home, and one step; those of an episode say how long it took."""
         return dict(info)
-
-    def _but(self: S, **changes: Any) -> S:
-        # Not dataclasses.replace: it would forget the field that is no option.
-        twin = copy(self)
-        twin.__dict__.update(changes)
-        return twin

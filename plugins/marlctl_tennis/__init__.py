@@ -6,11 +6,10 @@ Importing this imports neither numpy nor pettingzoo; a scenario's `make` does.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from marlctl.options import option
+from marlctl.options import changed, option
 from marlctl_tennis.rules import LENGTH
 
 if TYPE_CHECKING:
@@ -44,17 +43,11 @@ class Tennis:
         return returns.max(axis=-1)
 
     def with_length(self, steps: int) -> Tennis:
-        return self._but(max_cycles=steps)
+        return changed(self, max_cycles=steps)
 
     def diagnostic(self) -> Tennis:
-        return self._but(_measured=True)
+        return changed(self, _measured=True)
 
     def diagnose(self, agent: str, info: Mapping[str, Any]) -> dict[str, float]:
         """The hits over the net in a step (their sum is the rally's length), and whether the agent missed."""
         return {name: info[name] for name in ("rally", "misses") if name in info}
-
-    def _but(self, **changes: Any) -> Tennis:
-        # Not dataclasses.replace: it would forget the field that is no option.
-        twin = copy(self)
-        twin.__dict__.update(changes)
-        return twin
