@@ -5,28 +5,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
 
 from marlctl.nets import MLP
-
-LAYERS = {"relu": nn.ReLU, "tanh": nn.Tanh, "elu": nn.ELU}
-
-
-def alone(shape: MLP, flat: torch.Tensor) -> nn.Sequential:
-    """The same network as torch would have it."""
-    layers: list[nn.Module] = []
-    tensors = torch.split(flat, shape.lengths)
-    last = len(shape.sizes) - 2
-    for i in range(last + 1):
-        linear = nn.Linear(shape.sizes[i], shape.sizes[i + 1])
-        linear.weight.data = tensors[2 * i].view(shape.sizes[i], shape.sizes[i + 1]).T
-        linear.bias.data = tensors[2 * i + 1]
-        layers.append(linear)
-        if i < last:
-            if shape.layer_norm:
-                layers.append(nn.LayerNorm(shape.sizes[i + 1], elementwise_affine=False))
-            layers.append(LAYERS[shape.activation]())
-    return nn.Sequential(*layers)
+from marlctl.testing.networks import LAYERS, as_torch
 
 
 def stacked(shape: MLP, units: int) -> torch.Tensor:
@@ -43,7 +24,7 @@ def test_every_network_of_a_stack_is_the_network_it_would_be_alone(activation, l
     out = shape(flat, x)
     assert out.shape == (3, 7, sizes[-1])
     for unit in range(3):
-        torch.testing.assert_close(out[unit], alone(shape, flat[unit])(x[unit]))
+        torch.testing.assert_close(out[unit], as_torch(shape, flat[unit])(x[unit]))
 
 
 def test_the_gradient_of_one_network_does_not_reach_another():

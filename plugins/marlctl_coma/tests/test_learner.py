@@ -10,6 +10,7 @@ from torch import nn
 from marlctl.memory import Recent
 from marlctl.policies import Random
 from marlctl.records import ActionSpec, Acts, AgentSpec, Batch, EnvSpec, Rollout, Step
+from marlctl.testing.networks import as_torch
 from marlctl_coma import COMA
 
 TIMES, COPIES = 6, 3
@@ -56,19 +57,6 @@ def rollout(spec, rng, *, dead=0.0, previous=False):
     )
 
 
-def plain(shape, flat):
-    """A torch network with the parameters of one unit."""
-    layers, at = [], 0
-    for wide, narrow in zip(shape.sizes, shape.sizes[1:], strict=False):
-        layer = nn.Linear(wide, narrow)
-        layer.weight = nn.Parameter(flat[at : at + wide * narrow].view(wide, narrow).T.clone())
-        at += wide * narrow
-        layer.bias = nn.Parameter(flat[at : at + narrow].clone())
-        at += narrow
-        layers += [layer, nn.ReLU()]
-    return nn.Sequential(*layers[:-1])
-
-
 def flat_gradient(network):
     return torch.cat([(p.grad.T if p.ndim == 2 else p.grad).reshape(-1) for p in network.parameters()]).numpy()
 
@@ -97,9 +85,9 @@ def test_the_actors_gradient_is_the_counterfactual_one_written_out_for_each_step
     (team,) = learner.teams.values()
     b = rollout(s, rng, dead=dead)
     found = learner.gradients(learner.units, b, round=0)
-    critic = plain(team.critic_shape, team.critic[0])
+    critic = as_torch(team.critic_shape, team.critic[0])
     for i, agent in enumerate(s.names):
-        actor, size = plain(team.actor_shape, team.actor[i]), s[agent].action.size
+        actor, size = as_torch(team.actor_shape, team.actor[i]), s[agent].action.size
         losses = []
         for t, copy in np.argwhere(b.alive[agent]):
             seen = torch.tensor(b.obs[agent][t, copy])
@@ -123,7 +111,7 @@ def test_the_critics_gradient_with_td_0_is_one_team_reward_and_the_targets_next_
     (team,) = learner.teams.values()
     b = rollout(s, rng)
     found = learner.gradients(("critic",), b, round=5)["critic"]
-    critic, target = plain(team.critic_shape, team.critic[0]), plain(team.critic_shape, team.target[0])
+    critic, target = as_torch(team.critic_shape, team.critic[0]), as_torch(team.critic_shape, team.target[0])
 
     def guess(network, t, copy, agent):
         q = network(critic_input(s, b, t, copy, agent, members=s.names))

@@ -13,6 +13,7 @@ from marlctl.plugins import environment
 from marlctl.policies import Random
 from marlctl.records import ActionSpec, AgentSpec, Batch, EnvSpec, Replay
 from marlctl.rollout import Player
+from marlctl.testing.networks import as_torch
 from marlctl_maddpg import DDPG, MADDPG
 
 
@@ -40,19 +41,6 @@ def batch(spec, rng, rows=32, dead=False):
     return Batch(numbers(), acts.action, reward, numbers(), flags(0.3), flags(0.2), alive)
 
 
-def linears(shape, flat):
-    """A plain torch network with the parameters of one unit."""
-    layers, at = [], 0
-    for wide, narrow in zip(shape.sizes, shape.sizes[1:], strict=False):
-        layer = nn.Linear(wide, narrow)
-        layer.weight = nn.Parameter(flat[at : at + wide * narrow].view(wide, narrow).T.clone())
-        at += wide * narrow
-        layer.bias = nn.Parameter(flat[at : at + narrow].clone())
-        at += narrow
-        layers += [layer, nn.ReLU()]
-    return nn.Sequential(*layers[:-1])
-
-
 def flat_gradient(network, limit):
     parts = []
     for p in network.parameters():
@@ -72,10 +60,10 @@ def test_box_gradients_are_those_of_the_paper_written_out_for_each_agent(algo, d
     b = batch(s, rng, dead=dead)
     found = learner.gradients(learner.units, b, round=0)
     for i, agent in enumerate(s.names):
-        actor = linears(learner.actor_shape, learner.actor[i])
-        critic = linears(learner.critic_shape, learner.critic[i])
-        targets = [linears(learner.actor_shape, learner.target_actor[j]) for j in range(2)]
-        target_critic = linears(learner.critic_shape, learner.target_critic[i])
+        actor = as_torch(learner.actor_shape, learner.actor[i])
+        critic = as_torch(learner.critic_shape, learner.critic[i])
+        targets = [as_torch(learner.actor_shape, learner.target_actor[j]) for j in range(2)]
+        target_critic = as_torch(learner.critic_shape, learner.target_critic[i])
 
         def look(x, agent):
             seen = torch.tensor(x[agent])
@@ -139,8 +127,11 @@ def test_discrete_gradients_are_straight_through_gumbel_written_out_for_each_age
         return out, nn.functional.one_hot(logits.argmax(1), size) + soft - soft.detach()
 
     for i, agent in enumerate(s.names):
-        actor, critic = linears(learner.actor_shape, learner.actor[i]), linears(learner.critic_shape, learner.critic[i])
-        target = linears(learner.critic_shape, learner.target_critic[i])
+        actor, critic = (
+            as_torch(learner.actor_shape, learner.actor[i]),
+            as_torch(learner.critic_shape, learner.critic[i]),
+        )
+        target = as_torch(learner.critic_shape, learner.target_critic[i])
 
         def judge(network, obs, actions, agent=agent):
             who = [agent] if algo is DDPG else s.names
@@ -148,7 +139,7 @@ def test_discrete_gradients_are_straight_through_gumbel_written_out_for_each_age
             return network(nn.functional.pad(x, (0, learner.critic_shape.sizes[0] - x.shape[1])))[:, 0]
 
         with torch.no_grad():
-            actors = {w: linears(learner.actor_shape, learner.target_actor[j]) for j, w in enumerate(s.names)}
+            actors = {w: as_torch(learner.actor_shape, learner.target_actor[j]) for j, w in enumerate(s.names)}
             nexts = {w: act(actors[w], b.next_obs, w, "target", b.next_mask)[1] for w in s.names}
             keep = 1 - torch.tensor(b.terminated[agent]).float()
             y = torch.tensor(b.reward[agent]) + 0.9 * keep * judge(target, b.next_obs, nexts)
