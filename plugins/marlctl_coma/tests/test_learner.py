@@ -9,7 +9,7 @@ from torch import nn
 
 from marlctl.memory import Recent
 from marlctl.policies import Random
-from marlctl.records import ActionSpec, Acts, AgentSpec, Batch, EnvSpec, Rollout, Step
+from marlctl.records import ActionSpec, AgentSpec, Batch, EnvSpec, Rollout, Step
 from marlctl.testing.networks import as_torch
 from marlctl_coma import COMA
 
@@ -28,7 +28,7 @@ def spec(*, alike=False, teams=("agent",) * 3, masked=False):
 
 
 def rollout(spec, rng, *, dead=0.0, previous=False):
-    """Random steps; each copy ends an episode somewhere inside, truly or by a time limit."""
+    """Random steps; the first two copies end an episode somewhere inside, truly and by a time limit."""
     shape = (TIMES, COPIES)
     width = spec.scalar.width
     action = Random(spec).act(spec.obs.zeros(TIMES * COPIES), {}, rng=rng, mode="sample").action.array
@@ -38,7 +38,8 @@ def rollout(spec, rng, *, dead=0.0, previous=False):
     late[-1] = True
     alive = rng.random((*shape, width)) >= dead
     alive[..., 0] = True
-    mask = spec.action.joint(np.ones((*shape, spec.action.width), bool)) if spec.masked else None
+    allowed = (rng.random(action.shape) < 0.5) | (action > 0)
+    mask = spec.action.joint(allowed.reshape(*shape, -1)) if spec.masked else None
 
     def seen():
         return spec.obs.joint(rng.normal(size=(*shape, spec.obs.width)).astype(np.float32))
@@ -78,10 +79,12 @@ def critic_input(spec, batch, t, copy, agent, *, members):
     return torch.cat([*parts, torch.tensor([float(agent == member) for member in members])])
 
 
-@pytest.mark.parametrize("dead", [0.0, 0.4])
-def test_the_actors_gradient_is_the_counterfactual_one_written_out_for_each_step(dead, rng):
-    s = spec()
-    learner = build(s, entropy=0.02)
+@pytest.mark.parametrize(
+    ("dead", "masked", "epsilon"), [(0.0, False, 0.0), (0.4, False, 0.0), (0.4, True, 0.0), (0.4, True, 0.3)]
+)
+def test_the_actors_gradient_is_the_counterfactual_one_written_out_for_each_step(dead, masked, epsilon, rng):
+    s = spec(masked=masked)
+    learner = build(s, entropy=0.02, epsilon=epsilon)
     (team,) = learner.teams.values()
     b = rollout(s, rng, dead=dead)
     found = learner.gradients(learner.units, b, round=0)
@@ -92,10 +95,12 @@ def test_the_actors_gradient_is_the_counterfactual_one_written_out_for_each_step
         for t, copy in np.argwhere(b.alive[agent]):
             seen = torch.tensor(b.obs[agent][t, copy])
             seen = nn.functional.pad(seen, (0, team.actor_shape.sizes[0] - len(seen)))
-            policy = torch.softmax(actor(seen)[:size], 0)
+            open_ = torch.tensor(b.mask[agent][t, copy]) if masked else torch.ones(size, dtype=torch.bool)
+            policy = torch.softmax(actor(seen)[:size].masked_fill(~open_, -torch.inf), 0)
+            policy = ((1 - epsilon) * policy + epsilon * open_ / open_.sum())[open_]
             with torch.no_grad():
-                q = critic(critic_input(s, b, t, copy, agent, members=s.names))[:size]
-            taken = b.action[agent][t, copy].argmax()
+                q = critic(critic_input(s, b, t, copy, agent, members=s.names))[:size][open_]
+            taken = torch.tensor(b.action[agent][t, copy])[open_].argmax()
             advantage = q[taken] - (policy.detach() * q).sum()
             entropy = -(policy * policy.log()).sum()
             losses.append(-advantage * policy[taken].log() - 0.02 * entropy)
@@ -255,7 +260,7 @@ def test_the_last_action_is_carried_and_kept_beside_the_transition(rng):
         carry = acts.carry
         taken.append(acts.action.array)
         step = Step(obs, s.scalar.zeros(4), flags, flags, s.scalar.joint(~flags.array), obs, flags.array[:, 0])
-        memory.add(obs, None, Acts(acts.action, acts.carry, acts.extras), step)
+        memory.add(obs, None, acts, step)
     previous = memory.batch(0).extras["previous"]
     assert not previous[0].any()
     assert (previous[1] == taken[0]).all()

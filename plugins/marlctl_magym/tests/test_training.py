@@ -4,27 +4,11 @@ from importlib.util import find_spec
 
 import pytest
 
-from marlctl import config as configs
+from marlctl import train
 from marlctl.metrics import read
-from marlctl.rundir import create
-from marlctl.training import train
 
 if find_spec("ma_gym") is None:
     pytest.skip("ma-gym is not installed", allow_module_level=True)
-
-
-class Silent:
-    def started(self, config, spec, notes):
-        pass
-
-    def tick(self, progress):
-        pass
-
-    def row(self, row):
-        pass
-
-    def saved(self, step):
-        pass
 
 
 @pytest.mark.parametrize(
@@ -41,19 +25,19 @@ class Silent:
     ],
 )
 def test_a_scenario_of_every_family_trains_for_200_episodes(name, tmp_path):
-    run = {
-        "algo": "maddpg",
-        "scenario": f"ma-gym/{name}",
-        "num_episodes": 200,
-        "max_episode_len": 8,
-        "num_envs": 4,
-        "eval_every": 100,
-        "eval_episodes": 2,
-    }
     algo = {"warmup": 200, "batch_size": 32, "capacity": 2000, "update_every": 100, "num_units": 16}
-    config = configs.resolve({"run": run, "algo": algo})
-    folder = create(tmp_path / "runs", config, "a")
-    train(config, folder, Silent())
-    rows = list(read(folder.metrics))
+    run = train(
+        "maddpg",
+        f"ma-gym/{name}",
+        save_dir=tmp_path,
+        options={f"algo.{option}": value for option, value in algo.items()},
+        num_episodes=200,
+        max_episode_len=8,
+        num_envs=4,
+        eval_every=100,
+        eval_episodes=2,
+    )
+    rows = list(read(run.metrics))
     assert rows[-1]["episode"] >= 200
     assert any(row["kind"] == "eval" for row in rows)
+    assert any("loss" in row for row in rows), "it should have learnt something"
