@@ -15,6 +15,7 @@ from marlctl.copies import Copies, make_batch, spec_of
 from marlctl.errors import ConfigError, DivergedError, PluginError
 from marlctl.plugins import environment
 from marlctl.records import ActionSpec
+from marlctl.testing.steps import assert_same_step
 
 LINE = spaces.Box(-np.inf, np.inf, (2,))
 
@@ -88,14 +89,6 @@ def played(batch, steps, rng, first=0):
     return [batch.step(chosen(batch, rng), [1000 * (first + t) + i for i in range(batch.n)]) for t in range(steps)]
 
 
-def same(one, other):
-    assert one.obs.array.tobytes() == other.obs.array.tobytes()
-    assert one.final_obs.array.tobytes() == other.final_obs.array.tobytes()
-    for name in ("reward", "terminated", "truncated", "alive"):
-        assert (getattr(one, name).array == getattr(other, name).array).all()
-    assert (one.ended == other.ended).all()
-
-
 SCENARIOS = {
     "mpe": lambda: environment("simple_tag")(max_cycles=6),
     "treasure": lambda: environment("collect_treasure")(max_cycles=6, num_collectors=2),
@@ -122,7 +115,7 @@ def test_a_loaded_state_goes_on_bit_for_bit(scenario, before, seed):
         assert obs.array.tobytes() == steps[-1].obs.array.tobytes()
     ahead = played(whole, 4, later, before)
     for one, other in zip(ahead, played(resumed, 4, np.random.default_rng(1), before), strict=True):
-        same(one, other)
+        assert_same_step(one, other)
     again = resumed.state()
     assert all((again[name] == value).all() for name, value in whole.state().items())
 

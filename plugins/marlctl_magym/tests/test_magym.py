@@ -10,6 +10,7 @@ from marlctl.copies import make_batch
 from marlctl.errors import ConfigError
 from marlctl.options import build
 from marlctl.plugins import environment
+from marlctl.testing.steps import assert_same_step
 from marlctl_magym import NAMES, family
 
 if find_spec("ma_gym") is None:
@@ -17,8 +18,6 @@ if find_spec("ma_gym") is None:
 
 from marlctl_magym.cage import registered
 
-# Importing pettingzoo.test itself uses what pettingzoo deprecates.
-PETTINGZOO_TEST = pytest.mark.filterwarnings("ignore:The old environment creation API:DeprecationWarning")
 EVERY = pytest.mark.parametrize("name", NAMES)
 
 
@@ -194,17 +193,9 @@ def test_measures_are_numbers_by_name():
 # -- PettingZoo, pictures, copies ---------------------------------------------------------------
 
 
-@PETTINGZOO_TEST
 @EVERY
-def test_pettingzoo_finds_nothing_wrong_with_it(name, monkeypatch):
-    from pettingzoo.test import parallel_api_test, parallel_seed_test, render_test
-    from pettingzoo.utils.conversions import parallel_to_aec
-
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    scenario = family(name)()
-    parallel_api_test(scenario.make(), num_cycles=120)
-    parallel_seed_test(scenario.make, num_cycles=30)
-    render_test(lambda render_mode: parallel_to_aec(scenario.make(render_mode=render_mode)))
+def test_pettingzoo_finds_nothing_wrong_with_it(name, pettingzoo_tests):
+    pettingzoo_tests(family(name)().make, steps=120)
 
 
 @EVERY
@@ -235,9 +226,7 @@ def test_a_loaded_state_goes_on_bit_for_bit(name, rng):
     assert obs.array.tobytes() == step.obs.array.tobytes()
     for t in range(20):
         action = acting()
-        one, other = whole.step(action, [t, 50 + t]), resumed.step(action, [t, 50 + t])
-        for field in ("obs", "reward", "terminated", "truncated", "alive", "final_obs"):
-            assert getattr(one, field).array.tobytes() == getattr(other, field).array.tobytes()
+        assert_same_step(whole.step(action, [t, 50 + t]), resumed.step(action, [t, 50 + t]))
 
 
 # -- what it refuses ----------------------------------------------------------------------------

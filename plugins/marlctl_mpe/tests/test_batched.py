@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from marlctl.copies import Copies, make_batch
 from marlctl.errors import ConfigError, DivergedError
 from marlctl.options import build
+from marlctl.testing.steps import assert_same_step
 from marlctl_mpe import SCENARIOS, SimpleReference, SimpleSpread, SimpleTag, family
 
 EPISODES = int(os.environ.get("MARLCTL_PARITY_EPISODES", "6"))
@@ -123,10 +124,6 @@ def compare(ours, theirs):
     return {**found, "diagnostics": max(measured, default=0.0)}
 
 
-def identical(one, other):
-    assert not any(compare(one, other).values())
-
-
 def play(batch, steps, rng, first=0):
     styles = [STYLES[copy % len(STYLES)] for copy in range(batch.n)]
     return [
@@ -215,7 +212,7 @@ def test_a_loaded_state_goes_on_bit_for_bit(scenario, options, before, seed):
         assert obs.array.tobytes() == steps[-1].obs.array.tobytes()
     futures = [play(batch, 8, np.random.default_rng(1), before) for batch in (whole, resumed)]
     for one, other in zip(*futures, strict=True):
-        identical(one, other)
+        assert_same_step(one, other)
     assert all((resumed.state()[name] == array).all() for name, array in whole.state().items())
 
 
@@ -246,7 +243,7 @@ def test_what_a_step_gave_is_never_written_to_again(scenario, options, rng):
         steps += play(batch, 1, rng, first=t)
         then += [deepcopy(steps[-1])]
     for step, as_it_was in zip(steps, then, strict=True):
-        identical(step, as_it_was)
+        assert_same_step(step, as_it_was)
 
 
 @pytest.mark.parametrize("options", [{}, {"factored_actions": True}])

@@ -13,10 +13,9 @@ from marlctl.copies import Copies, make_batch
 from marlctl.errors import ConfigError, DivergedError
 from marlctl.options import build
 from marlctl.plugins import environment
+from marlctl.testing.steps import assert_same_step
 from marlctl_switch import SCENARIOS, Switch2V0, Switch2V1, Switch4V3
 
-# Importing pettingzoo.test itself uses what pettingzoo deprecates.
-PETTINGZOO_TEST = pytest.mark.filterwarnings("ignore:The old environment creation API:DeprecationWarning")
 EVERY = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
 DOWN, LEFT, UP, RIGHT, STAY = range(5)
 FIELDS = ("obs", "reward", "terminated", "truncated", "alive", "final_obs")
@@ -28,18 +27,6 @@ def acting(batch, rng):
     onwards = np.where(np.arange(agents) % 2 == 0, RIGHT, LEFT)
     moves = np.where(rng.random((batch.n, agents)) < 0.4, onwards, rng.integers(5, size=(batch.n, agents)))
     return batch.spec.action.joint(np.eye(5, dtype=np.float32)[moves].reshape(batch.n, -1))
-
-
-def identical(one, other):
-    for name in FIELDS:
-        ours, theirs = getattr(one, name).array, getattr(other, name).array
-        assert ours.dtype == theirs.dtype, name
-        assert ours.tobytes() == theirs.tobytes(), name
-    assert (one.ended == other.ended).all()
-    assert one.mask is None and one.final_mask is None
-    assert set(one.diagnostics) == set(other.diagnostics)
-    for name in one.diagnostics:
-        np.testing.assert_array_equal(one.diagnostics[name].array, other.diagnostics[name].array)
 
 
 def play(batch, steps, rng):
@@ -136,7 +123,7 @@ def test_copies_in_arrays_are_copies_of_the_single_game(scenario, length, rng):
     for _ in range(160):
         action = acting(ours, rng)
         step = ours.step(action, range(5))
-        identical(step, single.step(action, range(5)))
+        assert_same_step(step, single.step(action, range(5)))
         gone += int((~step.alive.array).sum())
     assert gone or length == 9, "somebody should have been home while others played on"
 
@@ -169,7 +156,7 @@ def test_a_loaded_state_goes_on_bit_for_bit(scenario, before, seed):
     assert obs.array.tobytes() == (steps[-1].obs if steps else first).array.tobytes()
     futures = [play(batch, 60, np.random.default_rng(1)) for batch in (whole, resumed)]
     for one, other in zip(*futures, strict=True):
-        identical(one, other)
+        assert_same_step(one, other)
 
 
 def test_a_state_of_other_copies_is_refused():
@@ -190,7 +177,7 @@ def test_what_a_step_gave_is_never_written_to_again(scenario, rng):
         steps += play(batch, 1, rng)
         then += [deepcopy(steps[-1])]
     for step, as_it_was in zip(steps, then, strict=True):
-        identical(step, as_it_was)
+        assert_same_step(step, as_it_was)
     assert all((state[name] == as_saved[name]).all() for name in state)
 
 
@@ -199,7 +186,7 @@ def test_preferences_stand_for_the_choice_they_prefer(rng):
     ours.reset([0, 1]), single.reset([0, 1])
     for _ in range(60):
         action = ours.spec.action.joint(rng.normal(size=(2, 20)).astype(np.float32))
-        identical(ours.step(action, [2, 3]), single.step(action, [2, 3]))
+        assert_same_step(ours.step(action, [2, 3]), single.step(action, [2, 3]))
 
 
 def test_measures_come_only_when_asked_for(rng):
@@ -268,16 +255,9 @@ def test_importing_it_needs_no_numpy_and_no_pettingzoo():
     assert done.stdout.strip() == ""
 
 
-@PETTINGZOO_TEST
 @EVERY
-def test_pettingzoo_finds_nothing_wrong_with_it(scenario, monkeypatch):
-    from pettingzoo.test import parallel_api_test, parallel_seed_test, render_test
-    from pettingzoo.utils.conversions import parallel_to_aec
-
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    parallel_api_test(scenario().make(), num_cycles=200)
-    parallel_seed_test(scenario().make, num_cycles=60)
-    render_test(lambda render_mode: parallel_to_aec(scenario().make(render_mode=render_mode)))
+def test_pettingzoo_finds_nothing_wrong_with_it(scenario, pettingzoo_tests):
+    pettingzoo_tests(scenario().make, steps=200)
 
 
 @EVERY

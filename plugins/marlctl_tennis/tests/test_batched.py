@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from marlctl.copies import Copies, make_batch
 from marlctl.errors import ConfigError
-from marlctl.records import Step
+from marlctl.testing.steps import assert_same_step
 from marlctl_tennis import Tennis
-
-FIELDS = ("obs", "final_obs", "reward", "terminated", "truncated", "alive")
 
 
 def acting(env, rng):
@@ -27,14 +25,6 @@ def play(env, steps, rng, first=0):
     return [env.step(acting(env, rng), [100 * (first + t) + c for c in range(env.n)]) for t in range(steps)]
 
 
-def identical(one: Step, other: Step):
-    for name in FIELDS:
-        assert getattr(one, name).array.tobytes() == getattr(other, name).array.tobytes(), name
-    assert (one.ended == other.ended).all()
-    assert one.diagnostics.keys() == other.diagnostics.keys()
-    assert all((one.diagnostics[name].array == other.diagnostics[name].array).all() for name in one.diagnostics)
-
-
 def test_n_games_together_are_n_single_ones(rng):
     """Against PettingZoo's form, stepped and reset one by one by the core."""
     scenario = Tennis(max_cycles=60)
@@ -44,7 +34,7 @@ def test_n_games_together_are_n_single_ones(rng):
     for t in range(250):
         action, seeds = acting(together, rng), [100 * t + c for c in range(12)]
         step = together.step(action, seeds)
-        identical(step, apart.step(action, seeds))
+        assert_same_step(step, apart.step(action, seeds))
         ended, cut = ended + step.terminated.array[:, 0].sum(), cut + step.truncated.array[:, 0].sum()
         over += (step.reward.array > 0).sum()
     assert ended > 50 and cut > 3 and over > 30  # all that can happen did
@@ -61,7 +51,7 @@ def test_a_loaded_state_goes_on_bit_for_bit(before, seed):
         assert obs.array.tobytes() == steps[-1].obs.array.tobytes()
     futures = [play(env, 40, np.random.default_rng(1), before) for env in (whole, resumed)]
     for one, other in zip(*futures, strict=True):
-        identical(one, other)
+        assert_same_step(one, other)
     assert all((resumed.state()[name] == array).all() for name, array in whole.state().items())
 
 
@@ -89,7 +79,7 @@ def test_what_a_step_gave_is_never_written_to_again(rng):
         steps += play(env, 1, rng, first=t)
         then += [deepcopy(steps[-1])]
     for step, as_it_was in zip(steps, then, strict=True):
-        identical(step, as_it_was)
+        assert_same_step(step, as_it_was)
 
 
 def test_a_state_of_other_copies_is_refused():

@@ -12,8 +12,6 @@ from marlctl.errors import DivergedError, PluginError
 from marlctl_tennis import Tennis, rules
 from marlctl_tennis.games import NAMES
 
-# Importing pettingzoo.test itself uses what pettingzoo deprecates.
-PETTINGZOO_TEST = pytest.mark.filterwarnings("ignore:The old environment creation API:DeprecationWarning")
 READY, REACH = -7.0, 1.5  # where to wait for the ball, and how near it must be to jump
 
 
@@ -164,14 +162,8 @@ def test_a_rounding_error_is_no_reason_to_refuse_an_action():
 # -- PettingZoo and pictures ---------------------------------------------------------------------
 
 
-@PETTINGZOO_TEST
-def test_it_passes_pettingzoos_own_tests():
-    from pettingzoo.test import parallel_api_test, parallel_seed_test, render_test
-    from pettingzoo.utils import parallel_to_aec
-
-    parallel_api_test(Tennis().make(), num_cycles=300)
-    parallel_seed_test(Tennis().make, num_cycles=100)
-    render_test(lambda render_mode: parallel_to_aec(Tennis().make(render_mode=render_mode)))
+def test_it_passes_pettingzoos_own_tests(pettingzoo_tests):
+    pettingzoo_tests(Tennis().make, steps=300)
 
 
 def test_a_reset_without_a_seed_goes_on_from_the_last_one():
