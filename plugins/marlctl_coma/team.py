@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -60,20 +61,15 @@ class Team:
         hidden, how = (options.num_units,) * options.num_layers, (options.activation, options.layer_norm)
         self.actor_shape = MLP((int(seen.max()), *hidden, self.heads.size), *how)
         self.critic_shape = MLP((judged, *hidden, self.heads.size), *how)
-        self.actor = torch.stack(
-            [
-                torch.from_numpy(
-                    self.actor_shape.init(
-                        stream(seed, "init", "actor", member), inputs=int(inputs), outputs=spec[member].action.size
-                    )
-                )
-                for member, inputs in zip(members[:1] if options.share else members, seen, strict=False)
-            ]
-        ).to(device)
-        rng = stream(seed, "init", "critic", *members)
-        self.critic = torch.from_numpy(self.critic_shape.init(rng, inputs=judged, outputs=self.heads.size)).to(device)[
-            None
+        starts = [
+            self.actor_shape.init(
+                stream(seed, "init", "actor", member), inputs=inputs, outputs=spec[member].action.size
+            )
+            for member, inputs in zip(members[:1] if options.share else members, seen.tolist(), strict=False)
         ]
+        self.actor = torch.from_numpy(np.stack(starts)).to(device)
+        start = self.critic_shape.init(stream(seed, "init", "critic", *members), inputs=judged, outputs=self.heads.size)
+        self.critic = torch.from_numpy(start[None]).to(device)
         self.target = self.critic.clone()
         self.actor_adam = Adam(self.actor, options.actor_lr)
         self.critic_adam = Adam(self.critic, options.critic_lr)
