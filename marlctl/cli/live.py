@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from marlctl.cli import show
+from marlctl.cli import show, words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -63,15 +63,15 @@ class Plain(Quiet):
 
     def _line(self, p: Progress) -> None:
         total = p.row.get("return", {}).get("total")
-        means = ["no finished row yet" if total is None else f"return {total:.2f}", *standing(p)]
-        show.say(f"{', '.join(counts(p))}: {', '.join([*means, speed(p), self._left(p)])}")
+        means = ["no finished row yet" if total is None else f"return {total:.2f}", *words.standing(p)]
+        show.say(f"{', '.join(words.counts(p))}: {', '.join([*means, words.speed(p), self._left(p)])}")
 
     def _left(self, p: Progress) -> str:
         """How long it will still take; nobody can tell before there was learning, which slows it down."""
         if not p.updates:
             self._before = p
             return "before learning"
-        return f"{remaining(self._config, p, self._before)} left"
+        return f"{words.remaining(self._config, p, self._before)} left"
 
     def row(self, row: Mapping[str, Any]) -> None:
         if row["kind"] == "eval":
@@ -89,14 +89,14 @@ class Plain(Quiet):
     def __exit__(self, error: object, *rest: object) -> None:
         if error is None:
             self._end()
-            show.say(done(self.folder))
+            show.say(words.done(self.folder))
 
     def _end(self) -> None:
         if self._progress:
             p = self._progress()
-            for words in standing(p):
-                show.say(words)
-            show.say(f"time: {', '.join(shares(p))}")
+            for line in words.standing(p):
+                show.say(line)
+            show.say(f"time: {', '.join(words.shares(p))}")
 
 
 class Live(Plain):
@@ -158,7 +158,7 @@ class Live(Plain):
         saved = "" if self._saved is None else f"   saved at step {self._saved:,}"
         head = show.clean(f"{run.algo} on {run.scenario}  seed {run.seed}{saved}")
         goal = f"{so_far:,} of {show.count(total, 'step' if run.steps else 'episode')}"
-        facts = _lines([goal, *counts(p)[1:], speed(p), self._left(p), *standing(p)], inner)
+        facts = _lines([goal, *words.counts(p)[1:], words.speed(p), self._left(p), *words.standing(p)], inner)
         bar = Table.grid(expand=True)  # a bar by itself does not end its line
         bar.add_row(ProgressBar(total=total, completed=min(so_far, total)))
         body = self._tables(p, inner, height - 5 - len(facts))
@@ -174,7 +174,7 @@ class Live(Plain):
         from rich.text import Text
 
         if width < _WIDE:
-            lines = _lines(["time:", *shares(p)], width)[: max(0, height - 6)]
+            lines = _lines(["time:", *words.shares(p)], width)[: max(0, height - 6)]
             return Group(self._agents(p, width, height - len(lines)), *map(Text, lines))
         both = Table.grid(padding=(0, 4))
         both.add_row(self._agents(p, width - _TIMES - 4, height), self._times(p))
@@ -236,14 +236,14 @@ def _by_unit(losses: Mapping[str, float]) -> tuple[dict[str, dict[str, float]], 
     return table, list(dict.fromkeys(kind for row in table.values() for kind in row))
 
 
-def _lines(words: list[str], width: int) -> list[str]:
-    """Words with gaps between them, in as many lines as it takes."""
-    lines = [words[0]]
-    for word in words[1:]:
-        if len(lines[-1]) + 3 + len(word) <= width:
-            lines[-1] += f"   {word}"
+def _lines(facts: list[str], width: int) -> list[str]:
+    """Facts with gaps between them, in as many lines as it takes."""
+    lines = [facts[0]]
+    for fact in facts[1:]:
+        if len(lines[-1]) + 3 + len(fact) <= width:
+            lines[-1] += f"   {fact}"
         else:
-            lines.append(word)
+            lines.append(fact)
     return lines
 
 
@@ -262,52 +262,6 @@ def _value(row: Mapping[str, Any], path: tuple[str, ...]) -> str:
     for key in path:
         value = value.get(key, {})
     return f"{value:.2f}" if isinstance(value, float) else "-" if path else ""
-
-
-def counts(p: Progress) -> list[str]:
-    """How much was done."""
-    return [show.count(p.episodes, "episode"), show.count(p.steps, "step"), show.count(p.updates, "update")]
-
-
-def standing(p: Progress) -> list[str]:
-    """How near the task is to being solved, where the scenario says what that is."""
-    if p.standing is None:
-        return []
-    task, solved = p.standing.task, p.standing.solved
-    note = f" (needed: {task.solved_at:g} over {task.solved_over:,})" if task.solved_at is not None else ""
-    note = f" (solved at episode {solved:,})" if solved else note
-    return [f"{task.measure} {p.standing.mean:.4g} over the last {show.count(p.standing.episodes, 'episode')}{note}"]
-
-
-def shares(p: Progress) -> list[str]:
-    """Where the time went, most first."""
-    total = sum(p.time.values()) or 1.0
-    return [f"{name} {seconds / total:.0%}" for name, seconds in sorted(p.time.items(), key=lambda item: -item[1])]
-
-
-def speed(p: Progress) -> str:
-    """Steps a second of this process."""
-    return f"{p.steps_here / max(p.seconds, 1e-9):,.0f} steps/s"
-
-
-def remaining(config: Config, p: Progress, before: Progress | None = None) -> str:
-    """How long the run will go on, as it goes since `before`."""
-    run = config.run
-    done, total = (p.steps, run.steps) if run.steps else (p.episodes, run.num_episodes or 0)
-    steps, seconds = (
-        (p.steps_here - before.steps_here, p.seconds - before.seconds) if before else (p.steps_here, p.seconds)
-    )
-    if not done or steps <= 0:
-        return "?"
-    steps_left = p.steps * (total - done) / done
-    left = int(max(0, steps_left) * seconds / steps)
-    hours, minutes = divmod(left // 60, 60)
-    return f"{hours}h {minutes:02}m" if hours else f"{minutes}m {left % 60:02}s"
-
-
-def done(folder: Path) -> str:
-    """What to type next."""
-    return f"done: {folder}\n  marlctl eval {folder} --benchmark\n  marlctl render {folder}\n  marlctl plot {folder}"
 
 
 def make_watch(folder: Path, *, quiet: bool) -> Quiet:
