@@ -265,7 +265,7 @@ class Wheel:
         exact = self.player.load(state["player"])
         self.memory.load(state["memory"])
         self.tally.load(state["tally"])
-        if self.judge:
+        if self.judge and "judge" in state:  # not where the run began before its scenario had a task
             self.judge.load(state["judge"])
         self.counters = Counters(**state["counters"])
         if min(self.counters.steps, self.counters.episodes, self.counters.updates) < 0:

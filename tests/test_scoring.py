@@ -156,6 +156,15 @@ def test_a_run_begun_when_the_scenario_had_no_score_keeps_what_it_was_judged_by(
     assert continued(toy_run.values(), {}).run.best_by == "total"
 
 
+def test_a_run_begun_when_the_scenario_had_no_score_goes_on_with_one(make_run, silent, request):
+    config, folder = make_run()
+    train(config, folder, silent)
+    request.getfixturevalue("scored")
+    train(continued(folder.values(), {"run": {"num_episodes": 100}}), folder, silent, restore=True)
+    (solved,) = [row for row in read(folder.metrics) if row["kind"] == "solved"]
+    assert solved["episode"] >= 60 + 20, "what was played before was not judged"
+
+
 def test_best_by_score_needs_a_score():
     with pytest.raises(ConfigError, match="'score' must be total or a team: agent"):
         rehearse(resolve(merge(TOY, {"run": {"best_by": "score"}})))
