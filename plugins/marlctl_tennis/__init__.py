@@ -29,7 +29,7 @@ class Tennis:
     _measured: bool = field(default=False, init=False, repr=False)
 
     def make(self, *, render_mode: str | None = None) -> TennisEnv:
-        from marlctl_tennis.single import TennisEnv  # noqa: PLC0415 (imports numpy)
+        from marlctl_tennis.single import TennisEnv  # noqa: PLC0415 (imports pettingzoo)
 
         return TennisEnv(self.max_cycles, render_mode)
 

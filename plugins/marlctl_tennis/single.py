@@ -61,6 +61,8 @@ class TennisEnv(ParallelEnv[str, Array, Array]):  # type: ignore[misc] # Petting
     def step(
         self, actions: Mapping[str, Array]
     ) -> tuple[dict[str, Array], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        if not self.agents:
+            return {}, {}, {}, {}, {}
         turn = self._games.step(np.concatenate([actions[name] for name in NAMES])[None])
         rally = float(turn.points.over.sum())
         self._rally += int(rally)

@@ -114,6 +114,7 @@ def test_the_time_limit_is_a_truncation():
     for _ in range(4):
         *_, terminated, truncated, _ = env.step(actions(env, np.zeros(4)))
     assert all(truncated.values()) and not any(terminated.values()) and not env.agents
+    assert env.step({}) == ({}, {}, {}, {}, {})
 
 
 def test_the_score_is_that_of_the_better_player():
