@@ -198,7 +198,9 @@ def load_saved(folder: RunFolder, which: str = "last") -> Saved:
     """The policy of a run: its `last`, its `best`, or the one saved at a step."""
     checkpoints = Checkpoints(folder.path)
     if which == "last":
-        manifest, _ = checkpoints.newest(replay=False)
+        manifest, skipped = checkpoints.newest(replay=False)
+        if skipped:  # whoever plays must not take an older policy for the last one
+            raise FileError("\n".join((*skipped, f"--which {manifest.step} plays the checkpoint before it")))
     elif which == "best":
         best = checkpoints.best()
         if best is None:

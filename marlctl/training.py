@@ -81,10 +81,9 @@ def _begin(wheel: Wheel, *, restore: bool) -> list[str]:
     if config.run.init_from:
         take_weights(wheel.learner, wheel.env.spec, config.run.init_from)
     kind, budget = config.algo.memory, config.budget_steps
-    if isinstance(kind, Replay) and budget is not None and budget < kind.warmup:
-        notes.append(
-            f"nothing will be learnt: the first update comes after {kind.warmup:,} steps, the budget is {budget:,}"
-        )
+    first = kind.warmup if isinstance(kind, Replay) else kind.steps * config.run.num_envs
+    if budget is not None and budget < first:
+        notes.append(f"nothing will be learnt: the first update comes after {first:,} steps, the budget is {budget:,}")
     wheel.save()  # a run can be continued from its very beginning
     return notes
 

@@ -281,6 +281,19 @@ def test_a_checkpoint_of_another_shape_is_a_bad_file(toy_run, tmp_path, state):
         load_saved(folder)
 
 
+def test_where_the_last_checkpoint_is_damaged_nobody_plays_an_older_one_unasked(toy_run, tmp_path):
+    folder = RunFolder(tmp_path / "copy")
+    shutil.copytree(toy_run.path, folder.path)
+    good = load_saved(folder).manifest
+    checkpoints = Checkpoints(folder.path)
+    checkpoints.save(10**6, checkpoints.read_state(good), good.note)
+    newest = folder.path / checkpoints.newest(replay=False)[0].state.name
+    newest.write_bytes(newest.read_bytes()[:-1] + b"!")
+    with pytest.raises(FileError, match=f"--which {good.step} plays the checkpoint before it"):
+        load_saved(folder)
+    assert load_saved(folder, str(good.step)).manifest.step == good.step
+
+
 def test_agents_of_one_run_share_one_policy(toy_run):
     spec = load_saved(toy_run).spec
     found = players({"agent_0": str(toy_run.path), "agent_1": "random", "agent_2": str(toy_run.path)}, spec)

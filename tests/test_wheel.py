@@ -253,8 +253,9 @@ def test_a_run_can_be_watched(make_run, silent):
     assert set(seen[-1].time) == {"acting", "environment", "sampling", "learning", "evaluation", "saving"}
 
 
-def test_a_budget_too_short_to_learn_is_told(make_run, silent):
-    config, folder = make_run("one", {"run": {"num_episodes": 2}, "algo": {"warmup": 1000}})
+@pytest.mark.parametrize("algo", [{"warmup": 1000}, {"on_policy": True, "update_every": 1000}])
+def test_a_budget_too_short_to_learn_is_told(algo, make_run, silent):
+    config, folder = make_run("one", {"run": {"num_episodes": 2}, "algo": algo})
     train(config, folder, silent)
     assert any("nothing will be learnt" in note for note in silent.notes)
 

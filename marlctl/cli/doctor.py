@@ -196,7 +196,7 @@ def _plugin_rows(report: dict[str, Any]) -> list[list[str]]:
     """Plugins of one package in one state share a row."""
     rows: dict[tuple[str, str, str], list[str]] = {}
     for p in report["plugins"]:
-        extra = report["extras"].get(p["name"], {})  # an extra bears the name of what it serves
+        extra = report["extras"].get(p["name"].replace("-", ""), {})  # an extra bears the name of what it serves
         state = "BROKEN" if p["problem"] else extra.get("install") or "works"
         rows.setdefault((p["kind"], f"{p['package']} {p['version']}", state), []).append(p["name"])
     return [[*key, ", ".join(names)] for key, names in rows.items()]

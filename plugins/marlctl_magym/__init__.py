@@ -69,6 +69,12 @@ class MaGym:
 class Bounded(MaGym):
     """One whose episodes have a step limit."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        steps = self.kwargs.get("max_steps", 1)
+        if not isinstance(steps, int) or steps < 1:
+            raise ConfigError(f"env.max_steps must be a whole number of at least 1, not {steps!r}")
+
     def with_length(self: B, steps: int) -> B:
         return replace(self, kwargs={**self.kwargs, "max_steps": steps})
 

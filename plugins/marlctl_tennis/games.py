@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marlctl.errors import ConfigError, DivergedError, PluginError
+from marlctl.errors import ConfigError, DivergedError
 from marlctl.records import Array, State
 from marlctl_tennis import rules
 from marlctl_tennis.court import PLAYERS, VALUES, Court, Points
@@ -89,4 +89,4 @@ def _check(name: str, own: Array) -> None:
         raise DivergedError(f"action of {name} is not finite")
     outside = own[np.abs(own).max(axis=1) > 1 + ROUNDING]
     if len(outside):
-        raise PluginError(f"action of {name} is {outside[0].tolist()}; both of its numbers must be in [-1, 1]")
+        raise ConfigError(f"action of {name} is {outside[0].tolist()}; both of its numbers must be in [-1, 1]")

@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
+from marlctl.errors import ConfigError
 from marlctl.records import Array
 from marlctl.window import Window
 from marlctl_tennis import rules
@@ -63,7 +64,7 @@ class TennisEnv(ParallelEnv[str, Array, Array]):  # type: ignore[misc] # Petting
     ) -> tuple[dict[str, Array], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
         if not self.agents:
             return {}, {}, {}, {}, {}
-        turn = self._games.step(np.concatenate([actions[name] for name in NAMES])[None])
+        turn = self._games.step(np.concatenate([_action(name, actions) for name in NAMES])[None])
         rally = float(turn.points.over.sum())
         self._rally += int(rally)
         self._earned += turn.reward[0]
@@ -105,3 +106,13 @@ class TennisEnv(ParallelEnv[str, Array, Array]):  # type: ignore[misc] # Petting
 
     def _seen(self) -> dict[str, Array]:
         return {name: seen.copy() for name, seen in zip(NAMES, self._games.obs.reshape(len(NAMES), -1), strict=True)}
+
+
+def _action(name: str, actions: Mapping[str, Any]) -> Array:
+    """A player's two numbers; whether they are allowed is for the game to say."""
+    if name not in actions:
+        raise ConfigError(f"there is no action for {name}, who is still playing")
+    given: Array = np.asarray(actions[name])
+    if given.shape != (ACTIONS,) or given.dtype.kind not in "fiu":
+        raise ConfigError(f"action of {name} is {actions[name]!r}; it must be {ACTIONS} numbers in [-1, 1]")
+    return given.astype(np.float64)

@@ -87,14 +87,18 @@ def test_a_core_that_cannot_work_is_exit_1(marlctl, monkeypatch):
     assert "marlctl cannot work" in said.out
 
 
-def test_what_an_extra_lacks_is_listed_with_the_command_that_brings_it(marlctl, quick, monkeypatch):
+@pytest.mark.parametrize(("extra", "needs", "family"), [("sisl", "pymunk", "sisl"), ("magym", "ma-gym", "ma-gym")])
+def test_what_an_extra_lacks_is_listed_with_the_command_that_brings_it(
+    extra, needs, family, marlctl, quick, monkeypatch
+):
     real = doctor._version
-    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "pymunk" else real(name))
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name == needs else real(name))
     report = json.loads(marlctl("doctor", "--json").out)
-    assert any(need.startswith("pymunk") for need in report["extras"]["sisl"]["missing"])
-    assert report["extras"]["sisl"]["install"] == "pip install 'marlctl[sisl]'"
-    shown = [line for line in marlctl("doctor").out.splitlines() if "scenario family" in line and "sisl" in line]
-    assert "pip install 'marlctl[sisl]'" in shown[0]
+    assert any(need.startswith(needs) for need in report["extras"][extra]["missing"])
+    assert report["extras"][extra]["install"] == f"pip install 'marlctl[{extra}]'"
+    lines = [line for line in marlctl("doctor").out.splitlines() if "scenario family" in line]
+    shown = [line for line in lines if line.rstrip().endswith(f" {family}")]
+    assert f"pip install 'marlctl[{extra}]'" in shown[0]
 
 
 @pytest.mark.slow

@@ -255,6 +255,12 @@ def test_a_keyword_it_does_not_take_gets_a_suggestion():
         build(family("Combat-v0"), {"n_agent": 3}, owner="env")
 
 
+@pytest.mark.parametrize("steps", [0, -3, 2.5])
+def test_an_episode_has_at_least_one_step(steps):
+    with pytest.raises(ConfigError, match=r"env\.max_steps must be a whole number of at least 1"):
+        build(family("Switch2-v0"), {"max_steps": steps}, owner="env")
+
+
 def test_a_value_it_refuses_is_the_users_to_mend():
     with pytest.raises(ConfigError, match=r"TrafficJunction4-v0 cannot be made with.*n_max should be"):
         build(family("TrafficJunction4-v0"), {"n_max": 11}, owner="env").make()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from marlctl.copies import Copies
-from marlctl.errors import DivergedError, PluginError
+from marlctl.errors import ConfigError, DivergedError
 from marlctl_tennis import Tennis, rules
 from marlctl_tennis.games import NAMES
 
@@ -140,7 +140,7 @@ def test_everything_seen_is_in_the_observation_space(rng):
     [
         ([np.nan, 0], DivergedError, "action of player_1 is not finite"),
         ([0, -np.inf], DivergedError, "action of player_1 is not finite"),
-        ([0.5, 1.25], PluginError, r"action of player_1 is \[0.5, 1.25\].*\[-1, 1\]"),
+        ([0.5, 1.25], ConfigError, r"action of player_1 is \[0.5, 1.25\].*\[-1, 1\]"),
     ],
 )
 def test_an_action_outside_its_space_is_refused_by_name(action, error, words):
@@ -152,6 +152,16 @@ def test_an_action_outside_its_space_is_refused_by_name(action, error, words):
     joint["player_1"][1] = action
     with pytest.raises(error, match=words):
         batch.step(joint, [2, 3])
+
+
+@pytest.mark.parametrize("action", [np.zeros(3), 0.5, None, "up", np.zeros((1, 2)), np.zeros(2, complex)])
+def test_what_is_not_two_numbers_is_refused_by_name(action):
+    env = Tennis().make()
+    env.reset(seed=0)
+    with pytest.raises(ConfigError, match=r"action of player_1 is .*must be 2 numbers"):
+        env.step({"player_0": np.zeros(2), "player_1": action})
+    with pytest.raises(ConfigError, match="no action for player_1"):
+        env.step({"player_0": np.zeros(2)})
 
 
 def test_a_rounding_error_is_no_reason_to_refuse_an_action():
