@@ -63,7 +63,7 @@ class Run:
     save_replay: bool = option(True, "keep the replay buffer in checkpoints, for exact resumption")
     device: str = option("cpu", "torch device to learn on")
     threads: int = option(
-        0, "threads torch may use; another number, other rounding; 0 takes 2 if there are 2 cores", low=0, high=1024
+        0, "threads torch may use; another number, other rounding; 0 takes what suits the algorithm", low=0, high=1024
     )
 
 
@@ -145,7 +145,8 @@ def resolve(values: Values) -> Config:
     good = int(getattr(env, "good_copies", 1))
     copies = run.num_envs or min(good, run.num_episodes or good)
     best_by = run.best_by or ("score" if has_score(env) else "total")
-    run = dataclasses.replace(run, num_envs=copies, threads=run.threads or min(THREADS, _cores()), best_by=best_by)
+    threads = run.threads or min(int(getattr(algo, "good_threads", THREADS)), _cores())
+    run = dataclasses.replace(run, num_envs=copies, threads=threads, best_by=best_by)
     return Config(run, env, algo, policy)
 
 

@@ -94,7 +94,8 @@ class BatchedEnv(Protocol):
 class Algorithm(Protocol):
     """A way of learning (group `marlctl.algorithms`). Builds learners, and says what memory they need.
 
-    Optional: `drives(spec) -> str | None`, why this algorithm cannot drive such agents.
+    Optional: `drives(spec) -> str | None`, why this algorithm cannot drive such agents; `good_threads: int`, how many
+    threads torch gets unless told (without it: 2).
     """
 
     @property
@@ -146,6 +147,19 @@ class Learner(Policy, Protocol):
 
 @runtime_checkable
 class CodingScheme(Protocol):
-    """A code over units of learning (group `marlctl.coding_schemes`)."""
+    """A code over units of learning (group `marlctl.coding_schemes`).
+
+    `matrix` gives (n_learners, n_units) real numbers: a learner computes the units whose coefficient in its row is not
+    0, and answers with the sum. With all answers the matrix must have full rank; which fewer are enough is found out
+    by rank, so any matrix decodes correctly. It follows from `rng` alone. Where it cannot be built for such numbers,
+    raise a ConfigError that names the nearest for which it can. Coefficients of few bits (whole numbers, multiples of
+    2**-8) let sums be exact, and so bear larger gradients.
+
+    Optional beside `matrix`:
+
+    - `left_inverse(rows) -> Array | None`: a quicker or better way back than least squares, as an array P (n_units, n)
+      with P @ rows = 1 for the n rows that have answered; None where it knows none, and then least squares is tried.
+      A wrong one is noticed and not used.
+    """
 
     def matrix(self, n_learners: int, n_units: int, rng: np.random.Generator) -> Array: ...

@@ -320,6 +320,11 @@ def test_scenarios_in_arrays_are_played_in_many_copies_and_others_in_one(values,
     assert resolve(merge({"run": {"algo": "toy"}}, values)).run.num_envs == copies
 
 
+def test_an_algorithm_of_small_updates_gets_one_thread(monkeypatch):
+    monkeypatch.setattr(configs, "_cores", lambda: 64)
+    assert resolve({"run": {"algo": "coma", "scenario": "toy_grid"}}).run.threads == 1
+
+
 @pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 2), (64, 2)])
 def test_torch_gets_two_threads_where_there_are_two_cores(cores, threads, monkeypatch):
     monkeypatch.setattr(configs, "_cores", lambda: cores)

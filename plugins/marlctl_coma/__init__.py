@@ -6,7 +6,7 @@ The options are here, so that naming them costs no torch; the maths is in `learn
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from marlctl.options import option
 from marlctl.records import EnvSpec, Rollout
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class COMA:
     """Counterfactual policy gradients: a critic for the team tells each actor what its own action was worth."""
+
+    good_threads: ClassVar[int] = 1  # an update is so small that threads would wait for each other
 
     actor_lr: float = option(5e-4, "learning rate of the actors", above=0)
     critic_lr: float = option(5e-3, "learning rate of the critic", above=0)
