@@ -77,7 +77,7 @@ InitFrom = Annotated[
 ]
 Device = Annotated[str | None, _flag("--device", help="Torch device (default cpu).", panel=LEARNING)]
 Threads = Annotated[
-    str | None, _flag("--threads", help="Threads torch may use (default: what suits the algorithm, 2 or 1).", panel=LEARNING)
+    str | None, _flag("--threads", help="Threads torch may use (default: as suits the algorithm).", panel=LEARNING)
 ]
 Config = Annotated[Path | None, _flag("--config", help="Run file in TOML; flags win over it.", panel=LEARNING)]
 Set = Annotated[
