@@ -193,6 +193,13 @@ def test_an_answer_that_cannot_be_right_is_refused_with_the_reason(learner, vect
     assert decoder.answered == (1,)
 
 
+@pytest.mark.parametrize("label", IDS)
+def test_without_any_answer_nothing_is_decodable(label):
+    decoder = Decoder(BUILT[label], [4] * 5)
+    assert not decoder.decodable
+    assert not decoder.ready
+
+
 def test_too_few_answers_are_an_error_that_says_how_many():
     decoder = Decoder(BUILT["mds"], [4] * 5)
     for learner in range(4):
