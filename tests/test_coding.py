@@ -1,9 +1,11 @@
 """Whatever set of answers decodes gives the gradients back bit for bit; whatever cannot is told, and why."""
 
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -349,6 +351,28 @@ def test_a_scheme_needs_no_more_than_a_matrix(rng):
     given_ = gradients(rng, [6, 6, 6])
     decoder = feed(code, [encode(row, given_) for row in code.matrix], [0, 1, 2], [6] * 3)
     assert same_bits(decoder.decode(), given_)
+
+
+def test_the_scheme_of_the_page_on_plugins_needs_only_its_entry_point(tmp_path, monkeypatch, rng):
+    page = (Path(__file__).parents[1] / "docs" / "plugins.md").read_text()
+    (code,) = [
+        block for block in re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE) if "Pairs" in block
+    ]
+    (tmp_path / "pairs.py").write_text(f"from dataclasses import dataclass\nimport numpy as np\n{code}")
+    info = tmp_path / "marlctl_pairs-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: marlctl-pairs\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[marlctl.coding_schemes]\npairs = pairs:Pairs\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        for n_units in range(1, 7):
+            built = make("pairs", {}, n_units + 2, n_units)
+            given_ = gradients(rng, [6] * n_units)
+            answers = [encode(row, given_) for row in built.matrix]
+            decoder = feed(built, answers, range(n_units), [6] * n_units)
+            assert same_bits(decoder.decode(), given_)
+    finally:
+        sys.modules.pop("pairs", None)
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.5, np.nan])
