@@ -1,6 +1,6 @@
 """Torch building blocks that algorithms share: stacked networks, action heads, a flat optimizer."""
 
-from marlctl.nets.backward import Trace
+from marlctl.nets.backward import Pass, Trace
 from marlctl.nets.columns import columns, take
 from marlctl.nets.heads import Heads, Units, gumbel
 from marlctl.nets.mlp import MLP, affine, product
@@ -10,6 +10,7 @@ __all__ = [
     "MLP",
     "Adam",
     "Heads",
+    "Pass",
     "Trace",
     "Units",
     "affine",

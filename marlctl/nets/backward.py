@@ -60,3 +60,16 @@ class Trace:
         for into, gradient in zip((x, *self.active), gradients, strict=True):
             parts += [product(into.mT, gradient).flatten(1), gradient.sum(1)]
         return torch.cat(parts, dim=1)
+
+
+class Pass(Trace):
+    """A whole pass, from the input on."""
+
+    def __init__(self, shape: MLP, flat: Tensor, x: Tensor) -> None:
+        layers = shape.layers(flat)
+        super().__init__(shape, layers, affine(x, *layers[0]))
+        self.x = x
+
+    def gradient(self, gradient: Tensor) -> Tensor:
+        """The parameters' gradient, flat as they are, from that of the outputs."""
+        return self.parameters(self.x, self.back(gradient))

@@ -53,6 +53,8 @@ class Heads:
         self.squashed = torch.tensor(squashed, device=device).view(-1, 1, 1)
         self.any_squashed, self.all_squashed = any(squashed), all(squashed)
         self.padded = not used.all()
+        # Agents of one size that are all there: their blocks are the joint action as it lies.
+        self.even = np.array_equal(columns.ravel(), np.arange(layout.width))
         self.share = self.used / self.used.sum(2, keepdim=True)  # of each output in a mean over those it uses
         self.soft = soft
 
@@ -113,6 +115,8 @@ class Heads:
 
     def join(self, action: Tensor) -> Tensor:
         """Every unit's action (units, rows, size) side by side: (rows, width)."""
+        if self.even:
+            return action.transpose(0, 1).flatten(1)
         rows = action.shape[1]
         joint = action.new_zeros(rows, self.width + 1)
         flat = self.columns.expand(-1, rows, -1).transpose(0, 1).flatten(1)
@@ -120,6 +124,8 @@ class Heads:
 
     def spread(self, joint: Tensor, units: Units) -> Tensor:
         """A joint array (rows, width) as each unit sees its own part: (units, rows, size)."""
+        if self.even and isinstance(units, slice):
+            return joint.view(len(joint), -1, self.size).transpose(0, 1)
         return take(joint, self.columns[units, 0])
 
 

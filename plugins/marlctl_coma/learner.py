@@ -19,17 +19,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from marlctl.nets import MLP, Units, clip_parts, gumbel
+from marlctl.nets import MLP, Pass, Units, clip_parts, gumbel
 from marlctl.records import Acts, Array, Batch, EnvSpec, Gradient, Joint, Metrics, Mode, State
 from marlctl.seeding import stream
 from marlctl_coma.returns import lambda_returns
-from marlctl_coma.team import Moments, Sight, Team
+from marlctl_coma.team import ALL, Moments, Sight, Team
 
 if TYPE_CHECKING:
     from marlctl_coma import COMA
 
 NETWORKS = ("actor", "critic", "target")
-ALL = slice(None)
+TINY = 1e-30  # what cannot be chosen has a probability of 0, whose logarithm must still be a number
 
 
 class COMALearner:
@@ -81,7 +81,8 @@ class COMALearner:
 
     def _action(self, sight: Sight, mode: Mode, rng: np.random.Generator) -> Joint:
         epsilon = self.epsilon(self.updates) if mode == "explore" else 0.0
-        return self.spec.action.joint(self._draw(sight, epsilon, None if mode == "greedy" else rng).cpu().numpy())
+        joint = self._draw(self._chances(sight, epsilon), None if mode == "greedy" else rng)
+        return self.spec.action.joint(joint.cpu().numpy())
 
     def _sight(self, obs: Array, previous: Array | None, mask: Array | None) -> Sight:
         """The same of one moment or many: (rows, width), or (time, copies, width) made rows."""
@@ -95,66 +96,76 @@ class COMALearner:
         flat = np.ascontiguousarray(array.reshape(-1, array.shape[-1]), np.float32)
         return torch.from_numpy(flat).to(self.device)
 
-    def _draw(self, sight: Sight, epsilon: float, rng: np.random.Generator | None) -> Tensor:
+    def _chances(self, sight: Sight, epsilon: float) -> list[Tensor]:
+        """Team by team, the probabilities of its members' actions: (members, rows, actions)."""
+        return [team.act(sight, epsilon) for team in self.teams.values()]
+
+    def _draw(self, chances: Sequence[Tensor], rng: np.random.Generator | None) -> Tensor:
         """Everybody's action, drawn or the likeliest, one-hot side by side: (rows, width)."""
-        joint = sight.obs.new_zeros(len(sight.obs), self.spec.action.width)
-        for team in self.teams.values():
-            policy = team.log_policy(team.actor, sight, ALL, epsilon)
+        joint = chances[0].new_zeros(chances[0].shape[1], self.spec.action.width)
+        for team, policy in zip(self.teams.values(), chances, strict=True):
             noise = None if rng is None else self._rows(gumbel(rng.random(policy.shape, np.float32))).view_as(policy)
-            joint += team.heads.join(team.heads.action(policy, ALL, noise=noise))
+            joint += team.heads.join(team.heads.action(policy.log(), ALL, noise=noise))
         return joint
 
     # -- learning -------------------------------------------------------------------------------
 
+    @torch.no_grad()
     def gradients(self, units: Sequence[str], batch: Batch, round: int) -> dict[str, Gradient]:
         found: dict[str, Gradient] = {}
-        moments = self._moments(batch)
-        for team in self.teams.values():
+        now = self._moments(batch)
+        for critic, team in self.critics.items():
             actors = [unit for unit in units if unit in self.actors and self.actors[unit][0] is team]
+            if not (actors or critic in units):
+                continue
+            trace = Pass(team.critic_shape, team.critic, team.judged(now, ALL))
+            worth = team.by_member(trace.out, ALL)
             if actors:
-                found |= self._actor_gradients(team, actors, moments, round)
-        for unit in units:
-            if unit in self.critics:
-                found[unit] = self._critic_gradient(self.critics[unit], batch, moments, round)
+                found |= self._actor_gradients(team, actors, now, worth, round)
+            if critic in units:
+                goal = self._rows(self._goal(team, batch, now, round)[..., None]).view(-1)
+                found[critic] = self._critic_gradient(team, now, trace, worth, goal)
         return {unit: found[unit] for unit in units}
 
-    def _actor_gradients(self, team: Team, units: Sequence[str], now: Moments, round: int) -> dict[str, Gradient]:
+    def _actor_gradients(
+        self, team: Team, units: Sequence[str], now: Moments, worth: Tensor, round: int
+    ) -> dict[str, Gradient]:
         stack = [self.actors[unit][1] for unit in units]
         who: Units = ALL if self.options.share else torch.tensor(stack, device=self.device)
-        taken, weight = team.heads.spread(now.action, who), now.alive.T[team.places[who]]
-        with torch.no_grad():
-            worth = team.worth(team.critic, now, who)
-        actor = team.actor[stack].requires_grad_()
-        log_policy = team.log_policy(actor, now.sight, who, self.epsilon(round))
-        policy = log_policy.exp()
-        advantage = ((taken - policy.detach()) * worth).sum(2)
+        taken, here = team.heads.spread(now.action, who), now.alive.T[team.places[who]]
+        # Each actor's mean is over the steps it was there for, the shared one's over those of all.
+        weight = here / here.view(len(stack), -1).sum(1).clamp(min=1).view(-1, 1)
+        trace = Pass(team.actor_shape, team.actor[stack], team.seen(now.sight, who))
+        soft, policy = team.policy(trace.out, now.sight, who, epsilon := self.epsilon(round))
+        log_policy = policy.clamp(min=TINY).log()
+        advantage = ((taken - policy) * worth[who]).sum(2)
         entropy = -(policy * log_policy).sum(2)
         gain = advantage * (taken * log_policy).sum(2) + self.options.entropy * entropy
+        # The slope of the gain by the probabilities, and from there through the softmax to the actors' outputs.
+        pull = advantage.unsqueeze(2) * taken / policy.clamp(min=TINY) - self.options.entropy * (log_policy + 1)
+        slope = (1 - epsilon) * soft * (pull - (soft * pull).sum(2, keepdim=True)) * weight.unsqueeze(2)
+        gradient = trace.gradient(-slope.view_as(trace.out))
         figures = torch.stack([-gain, entropy, advantage.abs()], dim=2) * weight.unsqueeze(2)
-        # Each actor's mean is over the steps it was there for, the shared one's over those of all.
-        per_actor = figures.view(len(stack), -1, 3).sum(1) / weight.view(len(stack), -1).sum(1, True).clamp(min=1)
-        (gradient,) = torch.autograd.grad(per_actor[:, 0].sum(), actor)
+        means = figures.view(len(stack), -1, 3).sum(1)
         names = ("actor_loss", "entropy", "advantage")
-        return dict(zip(units, self._pack(team.actor_shape, gradient, names, per_actor), strict=True))
+        return dict(zip(units, self._pack(team.actor_shape, gradient, names, means), strict=True))
 
-    def _critic_gradient(self, team: Team, batch: Batch, now: Moments, round: int) -> Gradient:
-        goal = self._rows(self._goal(team, batch, now, round)[..., None]).view(-1)
-        weight = now.alive.T[team.places]
-        critic = team.critic.clone().requires_grad_()
-        q = (team.worth(critic, now, ALL) * team.heads.spread(now.action, ALL)).sum(2)
-        figures = torch.stack([(q - goal).square(), q], dim=2) * weight.unsqueeze(2)
-        means = figures.sum((0, 1)) / weight.sum().clamp(min=1)
-        (gradient,) = torch.autograd.grad(means[0], critic)
+    def _critic_gradient(self, team: Team, now: Moments, trace: Pass, worth: Tensor, goal: Tensor) -> Gradient:
+        taken, here = team.heads.spread(now.action, ALL), now.alive.T[team.places]
+        weight = here / here.sum().clamp(min=1)
+        q = (worth * taken).sum(2)
+        slope = (2 * (q - goal) * weight).unsqueeze(2) * taken
+        gradient = trace.gradient(slope.view_as(trace.out))
+        means = (torch.stack([(q - goal).square(), q], dim=2) * weight.unsqueeze(2)).sum((0, 1))
         return self._pack(team.critic_shape, gradient, ("critic_loss", "q"), means[None])[0]
 
-    @torch.no_grad()
     def _goal(self, team: Team, batch: Batch, now: Moments, round: int) -> Array:
         """What the critic should have said of each step: (time, copies)."""
         here, ends, stops, reward = (
             np.stack([field[name] for name in team.members])  # (members, time, copies)
             for field in (batch.alive, batch.terminated, batch.truncated, batch.reward)
         )
-        q = (team.worth(team.target, now, ALL) * team.heads.spread(now.action, ALL)).sum(2)
+        q = (team.worth(team.target, now) * team.heads.spread(now.action, ALL)).sum(2)
         cut = (here & stops).any(0)
         after = np.zeros(cut.shape, np.float32)
         after[cut] = self._expected(team, batch, cut, round)
@@ -174,10 +185,10 @@ class COMALearner:
         previous = batch.action.array[cut] if self.options.previous_actions else None
         mask = None if batch.next_mask is None else batch.next_mask.array[cut]
         sight = self._sight(batch.next_obs.array[cut], previous, mask)
-        rng = stream(self.seed, "update", round, "after")
-        then = self._moment(sight, self._draw(sight, self.epsilon(round), rng), goes_on)
-        policy = team.log_policy(team.actor, sight, ALL, self.epsilon(round)).exp()
-        expected = (policy * team.worth(team.target, then, ALL)).sum(2)
+        chances = self._chances(sight, self.epsilon(round))
+        drawn = self._draw(chances, stream(self.seed, "update", round, "after"))
+        own = chances[list(self.teams.values()).index(team)]
+        expected = (own * team.worth(team.target, self._moment(sight, drawn, goes_on))).sum(2)
         return _mean(expected.cpu().numpy(), goes_on.T[team.places.cpu().numpy()])
 
     def _moments(self, batch: Batch) -> Moments:
@@ -194,7 +205,7 @@ class COMALearner:
 
     def _pack(self, shape: MLP, gradient: Tensor, names: Sequence[str], figures: Tensor) -> list[Gradient]:
         vectors = clip_parts(gradient.cpu().numpy(), [shape.size], self.options.clip)
-        numbers = figures.detach().tolist()
+        numbers = figures.tolist()
         return [
             Gradient(vector, dict(zip(names, row, strict=True)), shape.parts)
             for vector, row in zip(vectors, numbers, strict=True)

@@ -17,6 +17,8 @@ from marlctl.seeding import stream
 if TYPE_CHECKING:
     from marlctl_coma import COMA
 
+ALL = slice(None)
+
 
 @dataclass(frozen=True)
 class Sight:
@@ -74,32 +76,40 @@ class Team:
         self.actor_adam = Adam(self.actor, options.actor_lr)
         self.critic_adam = Adam(self.critic, options.critic_lr)
 
-    def log_policy(self, actor: Tensor, sight: Sight, who: Units, epsilon: float = 0.0) -> Tensor:
-        """Log-probabilities of the members' actions: (members, rows, actions)."""
+    def seen(self, sight: Sight, who: Units) -> Tensor:
+        """What the members' actors see: (members, rows, inputs), all in one row of networks where they share one."""
         x = take(sight.with_previous(sight.obs), self._own[who])
-        if self.options.share:
-            x = torch.cat([x, self._ids[who].expand(-1, x.shape[1], -1)], dim=2)
-        out = _each(self.actor_shape, actor, x)
-        open_ = self.heads.used[who]
-        if sight.mask is not None:
-            open_ = open_ & self.heads.spread(sight.mask, who)
-        log_policy = torch.log_softmax(out.masked_fill(~open_, CLOSED), dim=2)
-        if epsilon == 0:
-            return log_policy
-        uniform = open_ / open_.sum(2, keepdim=True)
-        # What is closed has a probability of 0, whose logarithm nobody asks for but must be a number.
-        return ((1 - epsilon) * log_policy.exp() + epsilon * uniform).clamp(min=1e-30).log()
+        if not self.options.share:
+            return x
+        return torch.cat([x, self._ids[who].expand(-1, x.shape[1], -1)], dim=2).flatten(0, 1)[None]
 
-    def worth(self, critic: Tensor, now: Moments, who: Units) -> Tensor:
-        """What each action of a member is worth, given what the others do: (members, rows, actions)."""
+    def judged(self, now: Moments, who: Units) -> Tensor:
+        """What the critic sees of each member: (1, members x rows, inputs)."""
         ids, common = self._ids[who], now.sight.with_previous(torch.cat([now.sight.obs, now.alive], dim=1))
         others = now.action * self._others[who]
         x = torch.cat([common.expand(len(ids), -1, -1), others, ids.expand(-1, len(common), -1)], dim=2)
-        return _each(self.critic_shape, critic, x)
+        return x.flatten(0, 1)[None]
 
+    def policy(self, out: Tensor, sight: Sight, who: Units, epsilon: float) -> tuple[Tensor, Tensor]:
+        """From the actors' outputs, the softmax and what is drawn from, a part `epsilon` of which is uniform."""
+        open_, out = self.heads.used[who], self.by_member(out, who)
+        if sight.mask is not None:
+            open_ = open_ & self.heads.spread(sight.mask, who)
+        if self.heads.padded or sight.mask is not None:
+            out = out.masked_fill(~open_, CLOSED)
+        soft = torch.softmax(out, dim=2)
+        if epsilon == 0:
+            return soft, soft
+        return soft, (1 - epsilon) * soft + epsilon * open_ / open_.sum(2, keepdim=True)
 
-def _each(shape: MLP, flat: Tensor, x: Tensor) -> Tensor:
-    """Members' inputs (members, rows, inputs) through a network each, or through the one they share."""
-    if len(flat) == len(x):
-        return shape(flat, x)
-    return torch.unflatten(shape(flat, x.flatten(0, 1)[None])[0], 0, x.shape[:2])
+    def act(self, sight: Sight, epsilon: float) -> Tensor:
+        """The probabilities of all members' actions: (members, rows, actions)."""
+        return self.policy(self.actor_shape(self.actor, self.seen(sight, ALL)), sight, ALL, epsilon)[1]
+
+    def worth(self, critic: Tensor, now: Moments) -> Tensor:
+        """What each action of a member is worth, given what the others do: (members, rows, actions)."""
+        return self.by_member(self.critic_shape(critic, self.judged(now, ALL)), ALL)
+
+    def by_member(self, out: Tensor, who: Units) -> Tensor:
+        """Outputs of networks that members may share as (members, rows, outputs)."""
+        return out.reshape(len(self._ids[who]), -1, self.heads.size)

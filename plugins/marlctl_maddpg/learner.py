@@ -22,6 +22,7 @@ from marlctl.nets import (
     MLP,
     Adam,
     Heads,
+    Pass,
     Trace,
     Units,
     affine,
@@ -151,8 +152,7 @@ class MADDPGLearner:
         error = q - goal
         critic_gradient = taken.parameters(seen, taken.back((2 * error * weight).unsqueeze(2)))
 
-        actor, own = self.actor_shape.layers(self.actor[u]), self.views.own(obs, u)
-        policy = Trace(self.actor_shape, actor, affine(own, *actor[0]))
+        policy = Pass(self.actor_shape, self.actor[u], self.views.own(obs, u))
         how: dict[str, Any] = {"noise": self._noise(u, rows, "actor", round), "mask": self._mask(batch.mask, u)}
         # With its own action in place of the one taken, only that much changes in the critic's first layer.
         change = heads.action(policy.out, u, **how) - heads.spread(action, u)
@@ -164,7 +164,7 @@ class MADDPGLearner:
         logits = self.options.logit_penalty * heads.share[u] * policy.out
         penalty = (logits * policy.out).sum(2)
         pull = heads.back(slope, policy.out, u, **how) + 2 * logits * weight.unsqueeze(2)
-        actor_gradient = policy.parameters(own, policy.back(pull))
+        actor_gradient = policy.gradient(pull)
 
         lengths = [*self.actor_shape.lengths, *self.critic_shape.lengths]
         gradient = torch.cat([actor_gradient, critic_gradient], dim=1).cpu().numpy()

@@ -148,7 +148,7 @@ def test_a_critic_does_not_see_the_action_it_judges(rng):
     changed = s.action.joint(b.action.array.copy())
     changed["a1"][:] = changed["a1"][..., ::-1].copy()
     other = learner._moments(dataclasses.replace(b, action=changed))
-    before, after = (team.worth(team.critic, now, slice(None)) for now in (learner._moments(b), other))
+    before, after = (team.worth(team.critic, now) for now in (learner._moments(b), other))
     torch.testing.assert_close(before[1], after[1])
     assert (before[0] != after[0]).any()
 
